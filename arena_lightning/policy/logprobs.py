@@ -1,0 +1,152 @@
+"""Per-token log-probabilities of trained tokens only, without ever holding full logits.
+
+The transformer body runs over a micro-batch's rows (and its shared prefix, once); the hidden
+states that predict a trained token are picked out; the language-model head and the log-softmax run
+on those in chunks that are recomputed in the backward pass. Nothing here knows what the loss does
+with them.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from transformers import DynamicCache
+
+from arena_lightning.policy.model import body_and_head
+from arena_lightning.policy.packing import MicroBatch
+
+CHUNK_TOKENS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """Shapes: `logprobs` float32 `[token]`; `entropy` float32 `[token]`, no gradient, or None."""
+
+    logprobs: torch.Tensor
+    entropy: torch.Tensor | None
+
+
+def token_logprobs(
+    model: nn.Module,
+    batch: MicroBatch,
+    temperature: float = 1.0,
+    with_entropy: bool = False,
+    chunk_tokens: int = CHUNK_TOKENS,
+) -> TokenLogprobs:
+    """Return log-probabilities of the micro-batch's trained tokens under `model`.
+
+    Args:
+        model: a causal LM from `load_policy` (LoRA included), or a reference.
+        batch: rows of either layout; both give the same numbers and the same gradient.
+        temperature: the sampling temperature; logits are divided by it, as the engine does.
+        with_entropy: also return the entropy of each token's distribution (for metrics).
+        chunk_tokens: tokens whose logits exist at one time.
+    """
+    body, head = body_and_head(model)
+    hidden = hidden_states(body, batch)
+    picked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, batch.positions)
+    return chunked_logprobs(head, picked, batch.targets, temperature, with_entropy, chunk_tokens)
+
+
+def hidden_states(body: nn.Module, batch: MicroBatch) -> torch.Tensor:
+    """Run the transformer body; return the rows' last hidden states, `[row seq hidden]`.
+
+    Rows are padded at the right and attention is causal, so padding can't reach a real token and
+    needs no mask.
+    """
+    if batch.prefix_ids is None:
+        return body(input_ids=batch.ids, use_cache=False).last_hidden_state
+    cache = DynamicCache(config=body.config)
+    body(input_ids=batch.prefix_ids, past_key_values=cache, use_cache=True)
+    # expand() keeps one copy; its backward sums the rows' gradients into the prefix.
+    for layer in cache.layers:
+        layer.keys = layer.keys.expand(batch.num_rows, -1, -1, -1)
+        layer.values = layer.values.expand(batch.num_rows, -1, -1, -1)
+    return body(input_ids=batch.ids, past_key_values=cache, use_cache=True).last_hidden_state
+
+
+def chunked_logprobs(
+    head: nn.Module,
+    hidden: torch.Tensor,
+    targets: torch.Tensor,
+    temperature: float = 1.0,
+    with_entropy: bool = False,
+    chunk_tokens: int = CHUNK_TOKENS,
+) -> TokenLogprobs:
+    """Return log softmax(head(hidden) / temperature) at `targets`.
+
+    Shapes: `hidden` `[token hidden]`, `targets` int64 `[token]`. Each chunk's logits are dropped
+    after use and computed again in the backward pass.
+    """
+    logprobs, entropies = [], []
+    for chunk, chosen in zip(hidden.split(chunk_tokens), targets.split(chunk_tokens), strict=True):
+        if torch.is_grad_enabled():
+            picked, entropy = checkpoint(
+                _head_logprobs,
+                head,
+                chunk,
+                chosen,
+                temperature,
+                with_entropy,
+                use_reentrant=False,
+                preserve_rng_state=False,
+            )
+        else:
+            picked, entropy = _head_logprobs(head, chunk, chosen, temperature, with_entropy)
+        logprobs.append(picked)
+        entropies.append(entropy)
+    return TokenLogprobs(torch.cat(logprobs), torch.cat(entropies) if with_entropy else None)
+
+
+def _head_logprobs(
+    head: nn.Module,
+    hidden: torch.Tensor,
+    targets: torch.Tensor,
+    temperature: float,
+    with_entropy: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return _PickedLogSoftmax.apply(head(hidden), targets, temperature, with_entropy)
+
+
+class _PickedLogSoftmax(torch.autograd.Function):
+    """log softmax(logits / temperature)[target] in at least float32, saving only the logits."""
+
+    @staticmethod
+    def forward(
+        ctx: torch.autograd.function.FunctionCtx,
+        logits: torch.Tensor,
+        targets: torch.Tensor,
+        temperature: float,
+        with_entropy: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        scaled = _scaled(logits, temperature)
+        log_normaliser = scaled.logsumexp(-1)
+        picked = scaled.gather(-1, targets[:, None])[:, 0] - log_normaliser
+        entropy = torch.zeros_like(picked)
+        if with_entropy:
+            scaled -= log_normaliser[:, None]
+            entropy = -(scaled.exp() * scaled).sum(-1)
+        ctx.save_for_backward(logits, targets, log_normaliser)
+        ctx.temperature = temperature
+        ctx.mark_non_differentiable(entropy)
+        return picked, entropy
+
+    @staticmethod
+    def backward(
+        ctx: torch.autograd.function.FunctionCtx,
+        gradient: torch.Tensor,
+        _entropy_gradient: torch.Tensor,
+    ) -> tuple[torch.Tensor, None, None, None]:
+        logits, targets, log_normaliser = ctx.saved_tensors
+        probabilities = _scaled(logits, ctx.temperature).sub_(log_normaliser[:, None]).exp_()
+        scale = (gradient / ctx.temperature)[:, None]
+        # d log p[target] / d logits = (one_hot(target) - p) / temperature
+        probabilities.mul_(-scale).scatter_add_(-1, targets[:, None], scale)
+        return probabilities.to(logits.dtype), None, None, None
+
+
+def _scaled(logits: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Return logits / temperature as a fresh tensor in float32 (float64 stays)."""
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    return logits.to(dtype) / temperature
