@@ -1,0 +1,23 @@
+"""Tournaments that rank a group: topologies, standings, advantages, and the arena that plays them.
+
+The doors other rooms use. Pure Python and NumPy: no torch, no I/O.
+"""
+
+from arena_lightning.arena.advantages import advantages_from_ranks, rewards_from_ranks
+from arena_lightning.arena.standings import TournamentCost
+from arena_lightning.arena.topology import TOPOLOGIES, Topology, build_topology, play
+from arena_lightning.types import Bye, Match, Pairing, Standings
+
+__all__ = [
+    "TOPOLOGIES",
+    "Bye",
+    "Match",
+    "Pairing",
+    "Standings",
+    "Topology",
+    "TournamentCost",
+    "advantages_from_ranks",
+    "build_topology",
+    "play",
+    "rewards_from_ranks",
+]

@@ -1,0 +1,62 @@
+"""The seeding pass: everyone meets the anchor once, and the scores give the order of entry.
+
+Shared by the topologies that start from an anchor. The anchor is contestant 0 by contract; it is
+an argument so that a test can relabel it. Nothing here knows brackets.
+"""
+
+from collections.abc import Generator, Sequence
+
+from arena_lightning.arena.standings import SCORE_DECIMALS, Tally
+from arena_lightning.types import Match, Pairing
+
+
+class Averages:
+    """Accumulated average scores: one entry for the seeding, one for each match after it.
+
+    The anchor plays N-1 seeding matches; their mean is its one entry, as for everyone else.
+    """
+
+    __slots__ = ("_anchor", "_extra_played", "_extra_sum", "_tally")
+
+    def __init__(self, tally: Tally, anchor: int | None) -> None:
+        self._tally = tally
+        self._anchor = anchor
+        self._extra_sum = 0.0
+        self._extra_played = 0
+        if anchor is not None and tally.played[anchor]:
+            total, played = tally.score_sums[anchor], tally.played[anchor]
+            self._extra_sum = total - total / played
+            self._extra_played = played - 1
+
+    def __call__(self, contestant: int) -> float | None:
+        """Return the average, None for a contestant whose matches all failed."""
+        if contestant != self._anchor:
+            return self._tally.mean_score(contestant)
+        played = self._tally.played[contestant] - self._extra_played
+        if not played:
+            return None
+        return round(
+            (self._tally.score_sums[contestant] - self._extra_sum) / played, SCORE_DECIMALS
+        )
+
+
+def anchor_pairings(order: Sequence[int], anchor: int) -> list[Pairing]:
+    """Return one pairing of each other contestant with the anchor, in order."""
+    return [Pairing(anchor, contestant) for contestant in order if contestant != anchor]
+
+
+def seed_by_anchor(
+    order: Sequence[int], anchor: int, tally: Tally
+) -> Generator[list[Pairing], list[Match], list[int]]:
+    """Play the seeding round and return the contestants, best seed first.
+
+    Equal scores keep `order`. A contestant whose seeding match failed has no score: it is seeded
+    in the middle, neither favoured nor punished.
+    """
+    tally.add((yield anchor_pairings(order, anchor)))
+    scores = {contestant: tally.mean_score(contestant) for contestant in order}
+    seeds = [contestant for contestant in order if scores[contestant] is not None]
+    seeds.sort(key=scores.__getitem__, reverse=True)
+    middle = len(seeds) // 2
+    seeds[middle:middle] = [contestant for contestant in order if scores[contestant] is None]
+    return seeds

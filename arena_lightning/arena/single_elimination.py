@@ -1,0 +1,80 @@
+"""Single elimination: a seeding pass against the anchor, then a knockout. 2N-2 matches.
+
+The paper's method. Two brackets: the standard fold (default; it returns the exact order under a
+perfect judge for every N) and the paper's Algorithm 1. Byes go to the top seeds.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from arena_lightning.arena.bracket import (
+    BracketKind,
+    KnockoutTie,
+    advance,
+    bracket_slots,
+    knockout_ranks,
+    pair_slots,
+    places,
+    winner_of,
+    with_byes,
+)
+from arena_lightning.arena.seeding import Averages, seed_by_anchor
+from arena_lightning.arena.standings import Tally, TournamentCost
+from arena_lightning.types import Bye, Match, Pairing, Standings
+
+
+@dataclass(frozen=True, slots=True)
+class SingleEliminationTopology:
+    """Ranks by the round of elimination, then by accumulated average score, seeding included.
+
+    Source: ArenaRL, arXiv:2601.06487, section 4 and Algorithm 1; differs: byes, tie and failure
+    rules are explicit.
+    """
+
+    bracket: BracketKind = "fold"
+    """`fold`: 1 and 2 can meet only in the final, 1-4 only in the semi-finals; `algorithm1`."""
+    seeding: Literal["anchor", "order"] = "anchor"
+    """Seeds by a pass against the anchor, or a random start: seeds as `order` has them."""
+    tie: KnockoutTie = "score"
+    anchor: int = 0
+    """The contestant the others meet in the seeding pass; 0 by contract."""
+
+    def cost(self, size: int) -> TournamentCost:
+        passes = 2 if self.seeding == "anchor" else 1
+        depth = max(size - 1, 0).bit_length()
+        return TournamentCost(
+            matches=passes * (size - 1), rounds=depth + (passes - 1) * int(size > 1)
+        )
+
+    def rounds(
+        self, order: Sequence[int]
+    ) -> Generator[list[Pairing | Bye], list[Match], Standings]:
+        size = len(order)
+        tally = Tally(size)
+        seeds, anchor = list(order), None
+        if self.seeding == "anchor" and size > 1:
+            anchor = self.anchor
+            seeds = yield from seed_by_anchor(order, anchor, tally)
+        average = Averages(tally, anchor)
+        place_of = places(seeds)
+        tier_of = [0] * size
+        links: list[tuple[int, int]] = []
+        slots = bracket_slots(seeds, self.bracket)
+        while len(slots) > 1:
+            matches = yield with_byes(pair_slots(slots), slots)
+            tally.add(matches)
+            winners: dict[int, int] = {}
+            for match in matches:
+                first, second = match[0], match[1]
+                winner = winner_of(match, place_of, self.tie, average)
+                winners[first] = winners[second] = winner
+                if self.tie == "shared" and match[4] != "decided":
+                    links.append((first, second))
+            tier = tally.num_rounds
+            slots, lost = advance(slots, winners)
+            for contestant in lost:
+                if contestant is not None:
+                    tier_of[contestant] = tier
+        tier_of[slots[0]] = tally.num_rounds + 1
+        return tally.standings(knockout_ranks(tier_of, place_of, average, self.tie, links))

@@ -1,0 +1,165 @@
+"""Swiss: in each round neighbours in the table meet, never the same two twice if avoidable.
+
+No anchor and no seeding pass: the first round pairs neighbours of `order`. With an odd group one
+contestant rests each round: the lowest in the table among those who rested least.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from arena_lightning.arena.matching import augment_matching, greedy_matching
+from arena_lightning.arena.standings import (
+    SCORE_DECIMALS,
+    Tally,
+    TournamentCost,
+    ranks_from_keys,
+)
+from arena_lightning.errors import ConfigError
+from arena_lightning.types import Bye, Match, Pairing, Standings
+
+SwissTieBreak = Literal["buchholz", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class SwissTopology:
+    """Ranks by points, then by the tie-breaks in turn; what is still equal shares its ranks.
+
+    Points are counted per match that was played: a bye is worth a contestant's own average, so
+    that it neither lifts nor sinks anybody. Source: ArenaRL, arXiv:2601.06487, section 4; differs:
+    there a bye is a full point, which ranks the one who rested above equals.
+    """
+
+    num_rounds: int | None = None
+    """Rounds; None takes ceil(log2 N), as the paper."""
+    tie_breaks: tuple[SwissTieBreak, ...] = ("buchholz", "score")
+    """`buchholz`: mean of the opponents' points a match, each rematch counting again and byes and
+    failed matches not at all; `score`: mean judge score. The paper: buchholz alone."""
+
+    def __post_init__(self) -> None:
+        if self.num_rounds is not None and self.num_rounds < 1:
+            raise ConfigError(
+                f"num_rounds must be at least 1, got {self.num_rounds} (SwissTopology). "
+                "Leave it out for ceil(log2 N) rounds."
+            )
+
+    def cost(self, size: int) -> TournamentCost:
+        rounds = self._num_rounds(size)
+        return TournamentCost(matches=rounds * (size // 2), rounds=rounds)
+
+    def _num_rounds(self, size: int) -> int:
+        if size < 2:
+            return 0
+        return (size - 1).bit_length() if self.num_rounds is None else self.num_rounds
+
+    def rounds(
+        self, order: Sequence[int]
+    ) -> Generator[list[Pairing | Bye], list[Match], Standings]:
+        size = len(order)
+        tally = Tally(size)
+        met: list[set[int]] = [set() for _ in range(size)]
+        byes = [0] * size
+        for _ in range(self._num_rounds(size)):
+            # A stable sort: equal points keep `order`. Nobody played yet counts as half-way.
+            rates = [tally.point_rate(contestant) for contestant in range(size)]
+            keys = [-0.5 if rate is None else -rate for rate in rates]
+            table = sorted(order, key=keys.__getitem__)
+            pairings: list[Pairing | Bye] = []
+            pairs, resting = _pair_round(table, met, byes)
+            for first, second in pairs:
+                met[first].add(second)
+                met[second].add(first)
+                pairings.append(Pairing(first, second))
+            if resting is not None:
+                byes[resting] += 1
+                pairings.append(Bye(resting))
+            tally.add((yield pairings))
+        return self._standings(tally, byes)
+
+    def _standings(self, tally: Tally, byes: Sequence[int]) -> Standings:
+        size = len(byes)
+        rates = [tally.point_rate(contestant) for contestant in range(size)]
+        columns = [rates]
+        for tie_break in self.tie_breaks:
+            if tie_break == "buchholz":
+                columns.append(_buchholz(tally, rates))
+            else:
+                columns.append([tally.mean_score(contestant) for contestant in range(size)])
+        keys = [None if key[0] is None else key for key in zip(*columns, strict=True)]
+        points = [
+            points + byes[contestant] * (rates[contestant] or 0.0)
+            for contestant, points in enumerate(tally.points)
+        ]
+        return tally.standings(ranks_from_keys(keys), points)
+
+
+def _buchholz(tally: Tally, rates: Sequence[float | None]) -> list[float]:
+    """Return the mean of the opponents' points a match, over a contestant's counted matches."""
+    sums = [0.0] * len(rates)
+    for first, second, _, _, status in tally.matches:
+        if status != "failed":
+            sums[first] += rates[second]
+            sums[second] += rates[first]
+    return [
+        round(total / max(played, 1), SCORE_DECIMALS)
+        for total, played in zip(sums, tally.played, strict=True)
+    ]
+
+
+def _pair_round(
+    table: Sequence[int], met: Sequence[set[int]], byes: Sequence[int]
+) -> tuple[list[tuple[int, int]], int | None]:
+    """Pair the table, best first, and name who rests.
+
+    Who rests is the lowest of those with the fewest byes that leaves the others a round without
+    rematches; if none does, the lowest of them.
+    """
+    if len(table) % 2 == 0:
+        return _pair_all(table, met)[0], None
+    fewest = min(byes)
+    fallback = None
+    for resting in reversed(table):
+        if byes[resting] == fewest:
+            pairs, num_rematches = _pair_all([c for c in table if c != resting], met)
+            if not num_rematches:
+                return pairs, resting
+            fallback = fallback or (pairs, resting)
+    return fallback
+
+
+def _pair_all(table: Sequence[int], met: Sequence[set[int]]) -> tuple[list[tuple[int, int]], int]:
+    """Pair everybody with the nearest in the table not met before; return also the rematches."""
+    free = list(table)
+    pairs: list[tuple[int, int]] = []
+    while free:
+        first = free.pop(0)
+        played = met[first]
+        for index, second in enumerate(free):
+            if second not in played:
+                del free[index]
+                pairs.append((first, second))
+                break
+        else:
+            return _pair_by_matching(table, met)
+    return pairs, 0
+
+
+def _pair_by_matching(
+    table: Sequence[int], met: Sequence[set[int]]
+) -> tuple[list[tuple[int, int]], int]:
+    """Pair with as few rematches as possible, when the greedy pairing strands somebody."""
+    size = len(table)
+    candidates = [
+        sorted(
+            (b for b in range(size) if b != a and table[b] not in met[table[a]]),
+            key=lambda b, a=a: (abs(a - b), b),
+        )
+        for a in range(size)
+    ]
+    partner = greedy_matching(candidates)
+    augment_matching(candidates, partner)
+    alone = [vertex for vertex in range(size) if partner[vertex] < 0]
+    for first, second in zip(alone[::2], alone[1::2], strict=True):
+        partner[first], partner[second] = second, first
+    pairs = [(table[a], table[b]) for a, b in enumerate(partner) if a < b]
+    return pairs, len(alone) // 2
