@@ -3,14 +3,10 @@
 `answer_rubric.py` turns parts into points. A part's dimension is None where it doesn't apply.
 """
 
-import datetime
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from statistics import fmean
 
 from arena_lightning.tasks.travel.case import Case
-from arena_lightning.tasks.travel.evidence import Leg
 from arena_lightning.tasks.travel.needs import (
     PlacesNeed,
     RecommendNeed,
@@ -20,6 +16,13 @@ from arena_lightning.tasks.travel.needs import (
     TotalNeed,
     TransportNeed,
     WeatherNeed,
+)
+from arena_lightning.tasks.travel.part import (
+    Part,
+    Stated,
+    feasible_share,
+    listed_things,
+    shown_feasible,
 )
 from arena_lightning.tasks.travel.picks import pick_credit, picked
 from arena_lightning.tasks.travel.places import minutes_of
@@ -33,24 +36,13 @@ from arena_lightning.tasks.travel.statements import (
     totals,
     visit_spans,
 )
-
-Stated = Mapping[str, Mapping[str, set[Value]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A need's result, shares of what was asked; details go below 0 when more is wrong."""
-
-    weight: float
-    relevance: float
-    feasibility: float | None = None
-    details: float | None = None
+from arena_lightning.tasks.travel.trip_parts import rides_part, route_part, weather_part
 
 
 def answer_parts(case: Case, reading: Reading) -> list[Part]:
     """Return one part a need, and parts for what it implies (the walk to a place found)."""
     table = stated(reading)
-    listed = listed_places(reading)
+    listed = listed_things(reading)
     parts: list[Part] = []
     for need in case.needs.items:
         if isinstance(need, PlacesNeed):
@@ -60,11 +52,11 @@ def answer_parts(case: Case, reading: Reading) -> list[Part]:
         elif isinstance(need, StayNeed):
             parts.append(_places(case, need, table, listed, 1))
         elif isinstance(need, RouteNeed):
-            parts.append(_route(case, need, table))
+            parts.append(route_part(case, need, table, reading))
         elif isinstance(need, TransportNeed):
-            parts.append(_rides(case, need, table, reading))
+            parts.append(rides_part(case, need, table, reading))
         elif isinstance(need, WeatherNeed):
-            parts.append(_weather(case, need, reading))
+            parts.append(weather_part(case, need, reading))
         elif isinstance(need, ScheduleNeed):
             parts.append(_schedule(case, need, table, listed))
     main = [part.relevance for part in parts if part.weight >= 1.0]
@@ -78,17 +70,12 @@ def answer_parts(case: Case, reading: Reading) -> list[Part]:
     return parts
 
 
-def listed_places(reading: Reading) -> tuple[str, ...]:
-    """Return the distinct names the answer lists, in order."""
-    return tuple(dict.fromkeys(name for line in reading.lines for name in line.names))
-
-
 def unasked_things(case: Case, reading: Reading) -> tuple[int, int]:
     """Return how many listed things are invented or unobserved, and how many nobody asked for."""
     kinds = {need.kind for need in (*case.needs.of_type(PlacesNeed), *case.needs.of_type(StayNeed))}
     rides = bool(case.needs.of_type(TransportNeed))
     invented, unasked = len(reading.unknown_names), 0
-    for name in listed_places(reading):
+    for name in listed_things(reading):
         if name in case.evidence.options:
             unasked += not rides
         elif name not in case.evidence.seen:
@@ -117,17 +104,14 @@ def _places(
             continue
         relevance += 1.0
         values = table.get(name, {})
-        feasibility += case.open_on_the_day(name) and _visit_fits(case, name, values)
         spans = visit_spans(case, name, values)
         cleaned = {kind: found - spans for kind, found in values.items() if found - spans}
-        details += check(cleaned, place_facts(case, name, nights)).share(expected)
-    feasible = _feasible(feasibility, len(mine), count)
+        checked = check(cleaned, place_facts(case, name, nights))
+        if case.open_on_the_day(name) and _visit_fits(case, name, values):
+            feasibility += shown_feasible("eur" if need.kind == "hotel" else "span", checked)
+        details += checked.share(expected)
+    feasible = feasible_share(feasibility, len(mine), count)
     return Part(weight, max(0.0, relevance) / count, feasible, details / count)
-
-
-def _feasible(feasible: float, listed: float, asked: int) -> float:
-    """Share of what is listed that can be done; half of it hangs on listing what was asked."""
-    return feasible / listed * (0.5 + 0.5 * min(1.0, listed / asked)) if listed else 0.0
 
 
 def _visit_fits(case: Case, name: str, values: Mapping[str, set[Value]]) -> bool:
@@ -148,97 +132,6 @@ def _walk(case: Case, near: str, table: Stated, listed: tuple[str, ...]) -> Part
         if "minutes" in check(table.get(name, {}), place_facts(case, name)).right
     ]
     return Part(0.75, float(bool(told)), None, float(bool(told)))
-
-
-def _route(case: Case, need: RouteNeed, table: Stated) -> Part:
-    stops = (need.origin, *need.via, need.destination)
-    relevance = feasibility = details = answered = 0.0
-    for mode in need.modes:
-        legs = [leg for leg in case.evidence.legs if leg.mode == mode and _along(leg, stops)]
-        if mode not in table or not legs:
-            # A line that only names the mode has facts of no kind: it is named, not answered.
-            continue
-        checked = check(table[mode], leg_facts(legs, case.needs.party))
-        relevance += 1.0 if "minutes" in checked.right else 0.25
-        answered += 1
-        feasibility += not checked.wrong
-        details += checked.share(("minutes", "km", "eur"))
-    for mode in table.keys() - set(need.modes):
-        relevance -= 0.5 if mode in _WAYS else 0.0
-    count = len(need.modes)
-    feasible = _feasible(feasibility, answered, count)
-    return Part(2.0, max(0.0, relevance) / count, feasible, details / count)
-
-
-_WAYS = frozenset({"walking", "electrobike", "bicycling", "transit", "driving"})
-
-
-def _along(leg: Leg, stops: tuple[str, ...]) -> bool:
-    return leg.stops == stops or set(leg.stops) <= set(stops)
-
-
-def _rides(case: Case, need: TransportNeed, table: Stated, reading: Reading) -> Part:
-    listed = [n for n in listed_places(reading) if n in case.evidence.options]
-    relevance = feasibility = details = 0.0
-    for mode in need.modes:
-        mine = [n for n in listed if case.evidence.options[n].mode == mode]
-        if len(mine) != 1 or not _is_trip(case, need, mine[0]):
-            continue
-        option = case.evidence.options[mine[0]]
-        allowed: dict[str, list[Value]] = {
-            "span": [option.span],
-            "clock": list(option.span.split("-")),
-            "eur": [option.price_eur, option.price_eur * case.needs.party],
-        }
-        checked = check(table.get(option.number, {}), allowed)
-        relevance += 1.0
-        feasibility += not checked.wrong
-        details += checked.share(("span", "eur")) * 0.75
-        details += 0.25 * _says_changes(option.text, option.number, reading)
-    count = len(need.modes)
-    feasible = _feasible(feasibility, relevance, count)
-    return Part(2.0, relevance / count, feasible, details / count)
-
-
-def _is_trip(case: Case, need: TransportNeed, number: str) -> bool:
-    """Whether the call that showed an option was about this trip on this day."""
-    call = case.evidence.calls[case.evidence.options[number].call]
-    return call.text_argument("date") == need.date and all(
-        case.world.city(call.text_argument(key)) == case.world.city(name)
-        for key, name in (("from_city", need.from_city), ("to_city", need.to_city))
-    )
-
-
-def _says_changes(observed: str, number: str, reading: Reading) -> bool:
-    """Whether the answer says direct or via as observed; flights are direct."""
-    last = observed.split("|")[-1].strip()
-    direct = not last.startswith("via ")
-    texts = [line.text for line in reading.lines if number in line.names]
-    says_direct = any(re.search(r"\bdirect\b|直达", text, re.IGNORECASE) for text in texts)
-    says_via = any(re.search(r"\bvia\b|transfer|chang|经|换乘", text) for text in texts)
-    if last == "direct" or not direct:
-        return says_direct != says_via and says_direct == direct
-    return not says_via
-
-
-def _weather(case: Case, need: WeatherNeed, reading: Reading) -> Part:
-    city = case.world.city(need.city)
-    seen = any(c.tool == "weather" and need.date in c.text for c in case.evidence.calls)
-    if city is None or not seen:
-        return Part(0.75, 0.0, None, 0.0)
-    truth = case.world.weather(city, datetime.date.fromisoformat(need.date))
-    allowed: dict[str, list[Value]] = {
-        "celsius": [truth.low_c, truth.high_c],
-        "percent": [truth.rain_percent],
-    }
-    values: dict[str, set[Value]] = {}
-    for facts in stated(reading, weather=True).values():
-        for kind, found in facts.items():
-            values.setdefault(kind, set()).update(found)
-    checked = check(values, allowed)
-    if checked.wrong or not checked.right:
-        return Part(0.75, 0.0, None, 0.0)
-    return Part(0.75, 1.0, None, checked.share(("celsius", "percent")))
 
 
 def _schedule(case: Case, need: ScheduleNeed, table: Stated, listed: tuple[str, ...]) -> Part:
@@ -278,7 +171,7 @@ def _way_between(case: Case, table: Stated, listed: set[str]) -> float:
 def _total(case: Case, reading: Reading, listed: tuple[str, ...], coverage: float) -> Part:
     """The sum of what is listed, right, wrong or missing; wrong is worse than missing."""
     budget = case.needs.budget_eur
-    told = totals(reading, None if budget is None else float(budget))
+    told = totals(reading, case.needs.party, budget)
     if not told:
         return Part(1.5, 0.0, 0.5 * coverage)
     right = coverage > 0 and len(told) == 1 and told <= set(_possible_totals(case, reading, listed))

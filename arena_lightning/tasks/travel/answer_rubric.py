@@ -9,7 +9,7 @@ from statistics import fmean
 
 from arena_lightning.tasks.travel.answer_parts import answer_parts, unasked_things
 from arena_lightning.tasks.travel.case import Case
-from arena_lightning.tasks.travel.reading import Line, Reading
+from arena_lightning.tasks.travel.reading import Line, Reading, is_heading
 
 _INVENTED_COST = {"relevance": 3.0, "feasibility": 3.0, "details": 2.0}
 """Points off for each thing listed that doesn't exist or was never observed."""
@@ -20,6 +20,7 @@ _WORDS_A_LINE = 20.0
 _HEADER_WORDS = 16.0
 _WORD_COST = 0.25
 _LINE_COST = 1.0
+_RETOLD_COST = 0.75
 _LEAK_COST = 4.0
 _ADDRESS_COST = 3.0
 
@@ -57,12 +58,13 @@ def _clutter(reading: Reading) -> float:
     """Points off for words beside the point; grows with every word that is added."""
     points = _WORD_COST * reading.wasted_words + _LINE_COST * reading.num_repeats
     points += _LEAK_COST * reading.num_tool_leaks + _ADDRESS_COST * reading.num_addressing
+    points += _RETOLD_COST * reading.num_retold
     headers = 0
     for line in reading.lines:
         if _says_something(line):
             points += _WORD_COST * max(0.0, line.num_words - _WORDS_A_LINE)
             continue
-        is_header = line.text.rstrip(" *").endswith((":", "：")) and line.num_words <= _HEADER_WORDS
+        is_header = is_heading(line.text) and line.num_words <= _HEADER_WORDS
         headers += is_header
         if not is_header or headers > 1 + reading.num_days:
             points += _LINE_COST + _WORD_COST * line.num_words

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arena_lightning.tasks.travel.evidence import Evidence, gather
+from arena_lightning.tasks.travel.names import NameIndex
 from arena_lightning.tasks.travel.needs import (
     Needs,
     PlacesNeed,
@@ -18,7 +19,7 @@ from arena_lightning.tasks.travel.needs import (
     TransportNeed,
 )
 from arena_lightning.tasks.travel.places import Place
-from arena_lightning.tasks.travel.reading import NameIndex, Reading, read_answer
+from arena_lightning.tasks.travel.reading import Reading, read_answer
 from arena_lightning.tasks.travel.world import TODAY, World
 from arena_lightning.types import Prompt, Trajectory
 

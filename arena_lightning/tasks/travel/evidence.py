@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from arena_lightning.tasks.travel.facts import facts_in
-from arena_lightning.tasks.travel.reading import NameIndex
+from arena_lightning.tasks.travel.names import NameIndex
 from arena_lightning.types import Message
 
 _LEGS = re.compile(r"\(legs ([\d+ ]+) min\)")

@@ -6,6 +6,7 @@ to bullets, tables, bold and currency signs. It doesn't know which statement is 
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -19,7 +20,7 @@ class Fact(NamedTuple):
     end: int
 
 
-_NUMBER = r"(\d{1,6}(?:[.,]\d{1,3})?)"
+_NUMBER = r"(?<![\d.])(\d{1,3}(?:,\d{3})+|\d{1,6}(?:\.\d{1,3})?)"
 _CLOCK = r"([01]?\d|2[0-4]):([0-5]\d)"
 _TO = r"\s*(?:-|–|—|~|to|until|至|到|→)\s*"
 _CELSIUS = r"\s*°?\s*(?:C\b|℃|摄氏度|度)"
@@ -47,24 +48,29 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         ("rating", r"[★⭐]\s*(\d(?:\.\d)?)"),
         ("rating", r"(\d(?:\.\d)?)\s*(?:stars?\b|★|⭐|/\s*5\b|分(?!钟))"),
+        # The tools' own style: a bare rating between bars.
+        ("rating", r"\|\s*([1-5]\.\d)\s*(?=\||$)"),
         ("free", r"\bfree\b|免费"),
     )
 )
 _FREE = _PATTERNS[-1][1]
 
 
+@lru_cache(maxsize=1 << 14)
 def facts_in(text: str) -> tuple[Fact, ...]:
     """Return the stated facts in order; a stretch of text is read as one kind only.
 
-    Units: EUR, km, minutes, degrees Celsius, percent; "free" is 0 EUR, metres become km.
+    Units: EUR, km, minutes, degrees Celsius, percent; "free" is 0 EUR, metres become km. Cached, as
+    lines repeat within a group.
     """
     if not any(character.isdigit() for character in text) and not _FREE.search(text):
         return ()
     found: list[Fact] = []
     for kind, pattern in _PATTERNS:
-        for match in pattern.finditer(text):
-            if all(match.end() <= f.start or match.start() >= f.end for f in found):
-                found.extend(_facts_from(kind, match))
+        for match in tuple(pattern.finditer(text)):
+            found.extend(_facts_from(kind, match))
+            start, end = match.span()
+            text = text[:start] + "#" * (end - start) + text[end:]
     return tuple(sorted(found, key=lambda fact: fact.start))
 
 
@@ -92,8 +98,5 @@ def _clock(hour: str, minute: str) -> str:
 
 
 def _number(text: str) -> float:
-    """Read "1,200" as 1200, "4,5" and "4.5" as 4.5."""
-    whole, comma, fraction = text.partition(",")
-    if comma and len(fraction) == 3:
-        return float(whole + fraction)
-    return float(text.replace(",", "."))
+    """Read "1,200" as 1200; a comma is never a decimal point (lists use it without a space)."""
+    return float(text.replace(",", ""))

@@ -38,9 +38,10 @@ class Target(ABC):
         """Take a call that worked; return whether it raised the credit."""
 
     def _raise_to(self, credit: float, specific: float) -> bool:
+        credit = min(1.0, credit)
         if credit <= self.credit + 1e-9:
             return False
-        self.credit = min(1.0, credit)
+        self.credit = credit
         self.specific = max(self.specific, specific)
         return True
 

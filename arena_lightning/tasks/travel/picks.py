@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 
 from arena_lightning.tasks.travel.case import Case
+from arena_lightning.tasks.travel.names import num_words
 from arena_lightning.tasks.travel.needs import RouteNeed
-from arena_lightning.tasks.travel.reading import Line, Reading, num_words
+from arena_lightning.tasks.travel.reading import Line, Reading
 from arena_lightning.tasks.travel.statements import Value
 
 _HEDGE = re.compile(r"^\W*(?:or|and|/|,|或|和|与)\W*$", re.IGNORECASE)

@@ -5,6 +5,7 @@ is not: listing several values in the hope that one fits is wrong. Figures that 
 observed are not allowed, even when they happen to be true.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -111,10 +112,14 @@ def leg_facts(legs: Iterable[Leg], party: int) -> dict[str, list[Value]]:
     }
 
 
-def totals(reading: Reading, ignored: float | None) -> set[float]:
-    """Return the totals stated; in a sum written out, the figure after the last "=" counts.
+_EACH = re.compile(r"per person|per head|a person|each|人均|每人", re.IGNORECASE)
 
-    `ignored` is the budget, which may stand beside the total.
+
+def totals(reading: Reading, party: int, budget: int | None) -> set[float]:
+    """Return the totals stated for the party.
+
+    In a sum written out, the figure after the last "=" counts; a total per person is multiplied;
+    the budget may stand beside the total.
     """
     found: set[float] = set()
     for line in reading.lines:
@@ -123,5 +128,8 @@ def totals(reading: Reading, ignored: float | None) -> set[float]:
         text = line.text[line.total_start :]
         text = text.rpartition("=")[2] if "=" in text else text
         figures = {float(f.value) for f in facts_in(text) if f.kind == "eur"}
-        found |= figures - {ignored} if len(figures) > 1 else figures
+        if len(figures) > 1:
+            figures -= {budget}
+        each = len(figures) == 1 and bool(_EACH.search(line.text))
+        found |= {figure * (party if each else 1) for figure in figures}
     return found
