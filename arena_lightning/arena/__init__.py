@@ -4,13 +4,18 @@ The doors other rooms use. Pure Python and NumPy: no torch, no I/O.
 """
 
 from arena_lightning.arena.advantages import advantages_from_ranks, rewards_from_ranks
+from arena_lightning.arena.arena import Arena, ArenaResult
 from arena_lightning.arena.standings import TournamentCost
 from arena_lightning.arena.topology import TOPOLOGIES, Topology, build_topology, play
+from arena_lightning.arena.verdicts import JudgeCall
 from arena_lightning.types import Bye, Match, Pairing, Standings
 
 __all__ = [
     "TOPOLOGIES",
+    "Arena",
+    "ArenaResult",
     "Bye",
+    "JudgeCall",
     "Match",
     "Pairing",
     "Standings",
