@@ -14,7 +14,7 @@ class Diligence:
     """An expert's habits; the defaults are the best ones."""
 
     coverage: float = 1.0
-    """Share of the asked places, modes or slots that it researches and lists, never fewer than 1."""
+    """Share of the asked places, modes or slots it looks up and lists, rounded down, at least 1."""
     detail: int = 2
     """0: names only; 1: plus rating and price, or minutes; 2: plus hours, or distance and cost."""
     checks: bool = True
@@ -43,7 +43,7 @@ class Diligence:
     def sample(cls, generator: np.random.Generator) -> "Diligence":
         """Draw each habit on its own."""
         return cls(
-            coverage=1.0 if generator.random() < 0.5 else 0.5,
+            coverage=float(generator.choice([0.5, 0.7, 1.0], p=[0.25, 0.25, 0.5])),
             detail=int(generator.integers(0, 3)),
             checks=bool(generator.random() < 0.5),
             total=bool(generator.random() < 0.5),

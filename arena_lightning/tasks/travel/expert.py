@@ -1,7 +1,8 @@
 """The scripted expert: solves a query with the tools, as diligently as asked.
 
-It calls the toolset as a policy would and answers from what came back. Its dialogues are the cold
-start (mixed diligence) and the references of the test split (full diligence).
+It calls the toolset as a policy would and answers with nothing but what came back; that it takes
+the figures from the world instead of parsing observations makes no difference, and a test checks
+so. Its dialogues are the cold start (mixed diligence) and the references of the test split (full).
 """
 
 import datetime
@@ -21,13 +22,14 @@ from arena_lightning.tasks.travel.needs import (
     WeatherNeed,
 )
 from arena_lightning.tasks.travel.phrases import Phrases
-from arena_lightning.tasks.travel.places import ZH_NOUNS, Place
+from arena_lightning.tasks.travel.places import ZH_NOUNS, Place, minutes_of
+from arena_lightning.tasks.travel.plan import Plan, best_plan
 from arena_lightning.tasks.travel.queries import ZH_MODES, QueryGenerator
 from arena_lightning.tasks.travel.tools import TravelToolset
 from arena_lightning.tasks.travel.world import TODAY, World
 from arena_lightning.types import Message, Prompt, ToolCall
 
-_START_MIN = {"morning": 10 * 60, "lunch": 12 * 60 + 30, "afternoon": 15 * 60}
+_START_MIN = {"morning": 10 * 60, "lunch": 13 * 60, "afternoon": 15 * 60}
 _SLOT_NAMES = {
     "morning": ("Morning", "上午"),
     "lunch": ("Lunch", "午餐"),
@@ -77,7 +79,7 @@ class Expert:
         best = max(fits, key=lambda p: (p.rating, -self.world.distance_km(hotel, p)))
         listed = [best, *[p for p in fits if p != best]][: play.share(need.count)]
         lines = [
-            self._say.say(f"{need.kind.capitalize()}s near {hotel.name}:", f"{hotel.name}附近:")
+            self._say.say(f"{need.kind.capitalize()}s near {hotel.name}:", f"{hotel.name}附近：")
         ]
         for place in listed:
             km = self.world.distance_km(hotel, place)
@@ -88,7 +90,7 @@ class Expert:
             minutes = self.world.route((hotel, best), "walking").minutes
             lines.append(
                 self._say.say(
-                    f"Walk to {best.name}: {minutes} min.", f"步行到{best.name}:{minutes}分钟。"
+                    f"Walk to {best.name}: {minutes} min.", f"步行到{best.name}：{minutes}分钟。"
                 )
             )
         self._finish(play, lines)
@@ -114,7 +116,7 @@ class Expert:
         lines = [
             self._say.say(
                 f"From {need.origin} to {need.destination}:",
-                f"从{need.origin}到{need.destination}:",
+                f"从{need.origin}到{need.destination}：",
             )
         ]
         for mode, route in routes.items():
@@ -149,7 +151,7 @@ class Expert:
         lines = [
             self._say.say(
                 f"{need.from_city} to {need.to_city}, {need.date}:",
-                f"{need.from_city}到{need.to_city},{need.date}:",
+                f"{need.from_city}到{need.to_city}，{need.date}：",
             )
         ]
         lines += ["- " + self._say.ride(ride, play.diligence.detail) for ride in rides]
@@ -167,45 +169,42 @@ class Expert:
         needs, diligence = play.needs, play.diligence
         weather: WeatherNeed = needs.of_type(WeatherNeed)[0]
         wanted: Sequence[PlacesNeed] = needs.of_type(PlacesNeed)
-        stays: Sequence[StayNeed] = needs.of_type(StayNeed)
-        researched = wanted[: play.share(len(wanted))]
+        kinds = [need.kind for need in wanted[: play.share(len(wanted))]]
+        searches = [*kinds, *["hotel" for _ in needs.of_type(StayNeed)]]
         calls: list[tuple[str, dict[str, Any]]] = [
-            ("poi_search", {"address": self._kind(kind), "region": needs.city})
-            for kind in [need.kind for need in researched] + ["hotel"] * len(stays)
+            ("poi_search", {"address": self._kind(kind), "region": needs.city}) for kind in searches
         ]
         if diligence.checks:
             calls.append(("weather", {"city": weather.city, "date": weather.date}))
         play.turn(*calls)
         days = wanted[0].count
-        chosen = {
-            need.kind: self._queries.open_places(play.city, need.kind, needs.date, days)[:days]
-            for need in researched
-        }
-        slots = ("morning", "lunch", "afternoon")[: len(researched)]
-        lines, spent = [], 0
-        for day in range(days):
-            if days > 1:
-                lines.append(self._say.say(f"Day {day + 1}:", f"第{day + 1}天:"))
-            for slot, need in zip(slots, researched, strict=True):
-                place = chosen[need.kind][day]
-                spent += place.price_eur * needs.party
-                start = max(_START_MIN[slot], int(place.opens[:2]) * 60)
-                head = f"{self._say.say(*_SLOT_NAMES[slot])} {start // 60:02d}:{start % 60:02d}"
-                lines.append(f"- {head} {self._say.place(place, diligence.detail)}")
-        for stay in stays:
-            hotel = self._cheapest_hotel(play.city)
-            spent += hotel.price_eur * stay.nights
-            lines.append(
-                self._say.say("- Hotel: ", "- 酒店:") + self._say.place(hotel, diligence.detail)
-            )
-        first_day = [chosen[need.kind][0] for need in researched]
-        if diligence.checks and len(first_day) > 1:
-            lines.append(self._between(play, first_day))
+        options = self._queries.plan_options(play.city, kinds, needs.date, days)
+        made = self._queries.plans(play.city, options, days, needs.party)
+        plan = best_plan(made, needs.budget_eur)
+        lines = self._plan_lines(plan, days, diligence.detail)
         if diligence.checks:
+            first_day = [places[0] for places in plan.places.values()]
+            if len(first_day) > 1:
+                lines.append(self._between(play, first_day))
             lines.append(self._say.weather(self._weather(weather)))
         self._finish(play, lines)
         if diligence.total:
-            lines.append(self._say.total(needs.party, spent))
+            lines.append(self._say.total(needs.party, plan.cost_eur))
+        return lines
+
+    def _plan_lines(self, plan: Plan, days: int, detail: int) -> list[str]:
+        lines = []
+        for day in range(days):
+            if days > 1:
+                lines.append(self._say.say(f"Day {day + 1}:", f"第{day + 1}天："))
+            for slot, places in zip(_START_MIN, plan.places.values(), strict=False):
+                place = places[day]
+                start = max(_START_MIN[slot], minutes_of(place.opens))
+                head = f"{self._say.say(*_SLOT_NAMES[slot])} {start // 60:02d}:{start % 60:02d}"
+                lines.append(f"- {head} {self._say.place(place, detail)}")
+        if plan.hotel is not None:
+            hotel = self._say.place(plan.hotel, detail)
+            lines.append(self._say.say("- Hotel: ", "- 酒店：") + hotel)
         return lines
 
     def _between(self, play: "_Play", stops: list[Place]) -> str:
@@ -221,7 +220,7 @@ class Expert:
         return self._say.say(
             f"Between the stops: transit, {route.minutes} min, {route.km} km, {route.cost_eur} EUR "
             "each.",
-            f"各站之间:公交,{route.minutes}分钟,{route.km}公里,每人{route.cost_eur}欧元。",
+            f"各站之间：公交，{route.minutes}分钟，{route.km}公里，每人{route.cost_eur}欧元。",
         )
 
     def _finish(self, play: "_Play", lines: list[str]) -> None:
@@ -233,7 +232,7 @@ class Expert:
             lines.append(
                 self._say.say(
                     f"- Grand {play.needs.city} Corner: rating {rating}, 10 EUR",
-                    f"- {play.needs.city}大观园:评分{rating},10欧元",
+                    f"- {play.needs.city}大观园：评分{rating}，10欧元",
                 )
             )
 
@@ -244,13 +243,6 @@ class Expert:
             and place.rating >= (need.min_rating or 0)
             and place.price_eur <= (1e9 if need.max_price_eur is None else need.max_price_eur)
         )
-
-    def _cheapest_hotel(self, city: City) -> Place:
-        shown = sorted(
-            (p for p in self.world.places(city) if p.kind == "hotel"),
-            key=lambda p: (-p.rating, p.name),
-        )[:4]
-        return min(shown, key=lambda p: (p.price_eur, p.name))
 
     def _kind(self, kind: str) -> str:
         return ZH_NOUNS[kind] if self.world.is_chinese else kind

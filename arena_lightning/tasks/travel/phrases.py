@@ -54,23 +54,24 @@ class Phrases:
         return self.say(
             f"Weather: {weather.summary}, {weather.low_c}-{weather.high_c} C, "
             f"rain {weather.rain_percent}%.",
-            f"天气:{weather.summary},{weather.low_c}-{weather.high_c}度,降雨{weather.rain_percent}%。",
+            f"天气：{weather.summary}，{weather.low_c}-{weather.high_c}度，"
+            f"降雨{weather.rain_percent}%。",
         )
 
     def total(self, party: int, eur: int) -> str:
-        return self.say(f"Total for {party}: {eur} EUR.", f"{party}人总计:{eur}欧元。")
+        return self.say(f"Total for {party}: {eur} EUR.", f"{party}人总计：{eur}欧元。")
 
     def pick(self, name: str, reason: str) -> str:
-        return self.say(f"Pick: {name}, {reason}.", f"推荐:{name},{reason}。")
+        return self.say(f"Pick: {name}, {reason}.", f"推荐：{name}，{reason}。")
 
     @property
     def chatter(self) -> str:
         return self.say(
             "I hope this helps, and have a wonderful and unforgettable trip!",
-            "希望对您有所帮助,祝您旅途愉快,玩得开心!",
+            "希望对您有所帮助，祝您旅途愉快，玩得开心！",
         )
 
     def _joined(self, head: str, facts: list[str]) -> str:
         if not facts:
             return head
-        return self.say(f"{head}: {', '.join(facts)}", f"{head}:{','.join(facts)}")
+        return self.say(f"{head}: {', '.join(facts)}", f"{head}：{'，'.join(facts)}")

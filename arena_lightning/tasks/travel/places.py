@@ -43,7 +43,7 @@ PROFILES = {
 ZH_NOUNS = {
     "museum": "博物馆",
     "park": "公园",
-    "landmark": "塔",
+    "landmark": "古塔",
     "restaurant": "餐厅",
     "cafe": "咖啡馆",
     "market": "市场",
@@ -51,15 +51,19 @@ ZH_NOUNS = {
     "station": "站",
     "airport": "机场",
 }
-_HEADS = (
+_HEAD_WORDS = (
     "Al Bel Cor Dan El Fal Gor Har Is Jun Kel Lum Mar Nor Ol Pel Quin Ros Sel Tor Ul Val Wil Yor "
     "Zan Bra Cas Dor Fen Gal Hol Ir Kar Lor Mel Nel Or Per Ran Sol Tam Ver Wen Bor Cal Del Far"
-).split()
-_TAILS = "a o ina era ino ard en eth ia ora ley mont ton vale dor ette field wick mar ena".split()
-_ZH_HEADS = (
-    "云 星 海 松 竹 梅 兰 月 青 金 玉 龙 凤 春 秋 东 西 南 北 明 晨 花 石 泉 山 湖 江 枫".split()
 )
-_ZH_TAILS = "和 安 乐 雅 远 景 华 光 源 盛 福 轩 园 悦 宁 泰 祥 丰 庭 阳".split()
+_TAIL_WORDS = "a o ina era ino ard en eth ia ora ley mont ton vale dor ette field wick mar ena"
+_ZH_HEAD_WORDS = (
+    "云 星 海 松 竹 梅 兰 月 青 金 玉 龙 凤 春 秋 东 西 南 北 明 晨 花 石 泉 山 湖 江 枫 "
+    "霞 荷 桂 柳 鹤 虹 雪 银 朝 夕 天 彩 紫 碧 古 新 长 永 福 瑞"
+)
+_ZH_TAIL_WORDS = "和 安 乐 雅 远 景 华 光 源 盛 福 轩 园 悦 宁 泰 祥 丰 庭 阳"
+# Heads times tails must give each kind more names than all cities take (see `_names`).
+_HEADS, _TAILS = _HEAD_WORDS.split(), _TAIL_WORDS.split()
+_ZH_HEADS, _ZH_TAILS = _ZH_HEAD_WORDS.split(), _ZH_TAIL_WORDS.split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class Place:
         return f"{self.opens}-{self.closes}"
 
     def is_open(self, weekday: int, start_min: int | None = None) -> bool:
-        """Whether it is open on a weekday (0 = Monday), and, if given, for a visit from a minute."""
+        """Whether it is open on a weekday (0 = Monday), and for a visit from `start_min` on."""
         if weekday == self.closed_weekday:
             return False
         if start_min is None:

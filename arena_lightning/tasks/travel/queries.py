@@ -5,7 +5,7 @@ split never occur in training.
 """
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from arena_lightning.tasks.travel.needs import (
     WeatherNeed,
 )
 from arena_lightning.tasks.travel.places import ZH_NOUNS, Place
+from arena_lightning.tasks.travel.plan import Plan, best_plan, plans
 from arena_lightning.tasks.travel.templates import CHINESE, ENGLISH
 from arena_lightning.tasks.travel.world import TODAY, World
 from arena_lightning.types import Prompt
@@ -111,10 +112,12 @@ class QueryGenerator:
         needs = self._needs("search_around", city, str(TODAY), 1, None, items)
         limits = ""
         if min_rating is not None:
-            limits = f",评分至少{min_rating}" if self.world.is_chinese else f", rated {min_rating}+"
+            limits = (
+                f"，评分至少{min_rating}" if self.world.is_chinese else f", rated {min_rating}+"
+            )
         elif max_price is not None:
             limits = (
-                f",人均不超过{max_price}欧元"
+                f"，人均不超过{max_price}欧元"
                 if self.world.is_chinese
                 else f", up to {max_price} EUR a person"
             )
@@ -142,7 +145,7 @@ class QueryGenerator:
         through = f" via {via[0]}" if via else ""
         if self.world.is_chinese:
             both = "和".join(ZH_MODES[m] for m in modes)
-            through = f",途经{via[0]}" if via else ""
+            through = f"，途经{via[0]}" if via else ""
         words = {"origin": origin.name, "destination": destination.name}
         return needs, self._words(needs, city, words | {"via": through, "modes": both})
 
@@ -184,9 +187,9 @@ class QueryGenerator:
         date, party = self._date(generator), int(generator.integers(1, 5))
         sights = [("museum", "park"), ("museum", "landmark"), ("landmark", "park")]
         kinds = _choice(generator, sights)
-        for kind in (*kinds, "restaurant"):
-            if len(self.open_places(city, kind, date, days)) < days:
-                return None
+        options = self.plan_options(city, (*kinds, "restaurant"), date, days)
+        if any(len(places) < days for places in options.values()):
+            return None
         items: list[Need] = [
             PlacesNeed(kinds[0], kinds[0], days),
             PlacesNeed("lunch", "restaurant", days),
@@ -199,17 +202,38 @@ class QueryGenerator:
         if days > 1:
             items.insert(0, StayNeed("stay", days - 1))
         if generator.random() < 0.5:
-            budget = int(np.ceil((days * 60 * party + (days - 1) * 180) / 10) * 10)
+            budget = self._budget(generator, list(self.plans(city, options, days, party)))
         subtask = "one_day_travel" if days == 1 else "multi_day_travel"
         needs = self._needs(subtask, city, date, party, budget, tuple(items))
         if self.world.is_chinese:
             wishes = "和".join(ZH_NOUNS[k] for k in kinds)
-            money = f",预算{budget}欧元" if budget else ""
+            money = f"，预算{budget}欧元" if budget else ""
         else:
             wishes = f"a {kinds[0]} and a {kinds[1]}"
             money = f", budget {budget} EUR" if budget else ""
         words = {"wishes": wishes, "budget": money, "days": days}
         return needs, self._words(needs, city, words)
+
+    def _budget(self, generator: np.random.Generator, made: Sequence[Plan]) -> int:
+        """From what the cheapest plan costs to a little more than the best rated one does."""
+        low, best = min(plan.cost_eur for plan in made), best_plan(iter(made), None).cost_eur
+        return int(np.ceil((low + float(generator.uniform(0.1, 1.2)) * (best - low)) / 10) * 10)
+
+    def plan_options(
+        self, city: City, kinds: Sequence[str], date: str, days: int
+    ) -> dict[str, list[Place]]:
+        """Return for each kind what `poi_search` shows and is open on all days."""
+        return {kind: self.open_places(city, kind, date, days) for kind in kinds}
+
+    def plans(
+        self, city: City, options: dict[str, list[Place]], days: int, party: int
+    ) -> Iterator[Plan]:
+        """Return the plans made of options, with the hotels that `poi_search` shows."""
+        return plans(options, self.best_rated(city, "hotel"), days, party)
+
+    def best_rated(self, city: City, kind: str) -> list[Place]:
+        """Return what `poi_search` shows of a kind."""
+        return sorted(self._of_kind(city, kind), key=lambda p: (-p.rating, p.name))[:SHOWN]
 
     def nearest(self, origin: Place, kind: str) -> list[Place]:
         """Return what `around_search` shows of a kind."""
@@ -221,8 +245,11 @@ class QueryGenerator:
     def open_places(self, city: City, kind: str, date: str, days: int) -> list[Place]:
         """Return what `poi_search` shows of a kind and is open on all days."""
         first = datetime.date.fromisoformat(date).weekday()
-        shown = sorted(self._of_kind(city, kind), key=lambda p: (-p.rating, p.name))[:SHOWN]
-        return [p for p in shown if all(p.is_open((first + d) % 7) for d in range(days))]
+        return [
+            place
+            for place in self.best_rated(city, kind)
+            if all(place.is_open((first + day) % 7) for day in range(days))
+        ]
 
     def _of_kind(self, city: City, kind: str) -> list[Place]:
         return [p for p in self.world.places(city) if p.kind == kind]

@@ -1,4 +1,7 @@
-"""JSON schemas of the travel tools. Descriptions are short: the agent reads them in every prompt."""
+"""JSON schemas of the travel tools. Descriptions are short, as every prompt lists them.
+
+Names and parameters are those of the paper's release, so that its prompts and agents fit.
+"""
 
 from collections.abc import Mapping
 from typing import Any

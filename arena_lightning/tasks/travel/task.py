@@ -40,9 +40,12 @@ class TravelTask:
         """Return the system and user messages."""
         today = f"{TODAY} ({weekday_name(TODAY.weekday())})"
         if prompt.language == "zh":
-            system = f"你是旅行助手。今天是{today}。先用工具查证,再用查到的事实作答。"
+            system = f"你是旅行助手。今天是{today}。先用尽量少的工具调用查证，再用查到的事实作答。"
         else:
-            system = f"You are a travel assistant. Today is {today}. Check facts with tools, then answer."
+            system = (
+                f"You are a travel assistant. Today is {today}. Check facts with few tool calls, "
+                "then answer."
+            )
         return Message("system", system), Message("user", prompt.query)
 
     def prompts(

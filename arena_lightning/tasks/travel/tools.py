@@ -5,24 +5,30 @@ agent writes can raise. Observations are short: one line an item, fields separat
 """
 
 import datetime
-import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from arena_lightning.protocols import ToolResult
+from arena_lightning.tasks.travel.arguments import (
+    ArgumentProblem,
+    date_argument,
+    hint,
+    is_float,
+    list_argument,
+    number_argument,
+    shown,
+    text_argument,
+)
 from arena_lightning.tasks.travel.geo import City, distance_km
 from arena_lightning.tasks.travel.places import FIXED_KINDS, KINDS, ZH_NOUNS, Place
 from arena_lightning.tasks.travel.schemas import SCHEMAS
 from arena_lightning.tasks.travel.transport import MODES, Ride, route_between
-from arena_lightning.tasks.travel.world import FORECAST_DAYS, TODAY, World, weekday_name
+from arena_lightning.tasks.travel.world import TODAY, World, weekday_name
 from arena_lightning.types import ToolCall
 
 MAX_WAYPOINTS = 16
 NO_RESULTS = "No results."
-
-
-class ArgumentProblem(Exception):
-    """A bad argument; its text becomes the observation. Never leaves this module."""
 
 
 class TravelToolset:
@@ -55,11 +61,11 @@ class TravelToolset:
 
     def run(self, call: ToolCall) -> ToolResult:
         """Run one call without an event loop."""
-        tool = self._tools.get(call.name)
+        tool = self._tools.get(call.name) if isinstance(call.name, str) else None
         try:
             if tool is None:
                 raise ArgumentProblem(
-                    f"no tool {call.name!r}{_hint(str(call.name), self._tools)}; "
+                    f"no tool {shown(call.name)}{hint(shown(call.name), self._tools)}; "
                     f"tools: {', '.join(self._tools)}"
                 )
             lines = tool(**self._checked(call))
@@ -71,12 +77,16 @@ class TravelToolset:
         schema = next(s for s in SCHEMAS if s["name"] == call.name)["parameters"]
         if not isinstance(call.arguments, Mapping):
             raise ArgumentProblem(f"{call.name} arguments must be a JSON object")
-        arguments = {k: v for k, v in call.arguments.items() if v is not None and v != ""}
+        arguments = {
+            k: v
+            for k, v in call.arguments.items()
+            if v is not None and not (isinstance(v, str) and not v.strip())
+        }
         known = schema["properties"]
         for key in arguments:
             if key not in known:
                 raise ArgumentProblem(
-                    f"{call.name} has no argument {str(key)[:40]!r}; it takes {', '.join(known)}"
+                    f"{call.name} has no argument {shown(key)}; it takes {', '.join(known)}"
                 )
         for key in schema["required"]:
             if key not in arguments:
@@ -84,7 +94,7 @@ class TravelToolset:
         return arguments
 
     def _poi_search(self, address: Any, region: Any = None) -> list[str]:
-        words = _text("address", address)
+        words = text_argument("address", address)
         city = self._city("region", region) if region is not None else self._city_in(words)
         kind = self._kind_in(words)
         exact = self.world.place(words, city)
@@ -104,10 +114,10 @@ class TravelToolset:
     ) -> list[str]:
         city = self._city("region", region) if region is not None else None
         lat, lon, home = self._point("location", location, city)
-        radius_m = _number("radius", radius, 1, 50_000)
+        radius_m = number_argument("radius", radius, 1, 50_000)
         kind = None
         if keyword is not None:
-            words = _text("keyword", keyword)
+            words = text_argument("keyword", keyword)
             kind = self._kind_in(words)
             if kind is None:
                 raise ArgumentProblem(
@@ -123,10 +133,10 @@ class TravelToolset:
     def _direction(
         self, origin: Any, destination: Any, mode: Any = "driving", waypoints: Any = None
     ) -> list[str]:
-        way = _text("mode", mode).lower()
+        way = text_argument("mode", mode).lower()
         if way not in MODES:
             raise ArgumentProblem(f"mode {way[:40]!r} is unknown; modes: {', '.join(MODES)}")
-        stops = [s for s in _list("waypoints", waypoints) if s]
+        stops = [s for s in list_argument("waypoints", waypoints) if s]
         if len(stops) > MAX_WAYPOINTS:
             raise ArgumentProblem(
                 f"waypoints may hold up to {MAX_WAYPOINTS} places, got {len(stops)}"
@@ -146,7 +156,7 @@ class TravelToolset:
 
     def _weather(self, city: Any, date: Any = None) -> list[str]:
         place = self._city("city", city)
-        first = _date("date", date) if date is not None else TODAY
+        first = date_argument("date", date) if date is not None else TODAY
         days = 1 if date is not None else self.max_results
         lines = []
         for offset in range(days):
@@ -159,7 +169,7 @@ class TravelToolset:
         return lines
 
     def _web_search(self, query: Any) -> list[str]:
-        queries = _list("query", query)
+        queries = list_argument("query", query)
         if not queries:
             raise ArgumentProblem("query must hold words to search for")
         found = dict.fromkeys(s for q in queries[:5] for s in self.world.search(q))
@@ -180,7 +190,7 @@ class TravelToolset:
         start, end = self._city("from_city", from_city), self._city("to_city", to_city)
         if start == end:
             raise ArgumentProblem("from_city and to_city are the same city")
-        return start, end, _date("date", date)
+        return start, end, date_argument("date", date)
 
     def _line(self, place: Place) -> str:
         price = f"{place.price_eur} EUR"
@@ -192,11 +202,11 @@ class TravelToolset:
         return f"{place.name} | {place.kind} | {place.rating} | {price}{hours}"
 
     def _city(self, argument: str, value: Any) -> City:
-        name = _text(argument, value)
+        name = text_argument(argument, value)
         city = self.world.city(name)
         if city is None:
             names = [self.world.shown_name(c) for c in self.world.cities()]
-            raise ArgumentProblem(f"{argument}: no city {name[:40]!r}{_hint(name, names)}")
+            raise ArgumentProblem(f"{argument}: no city {name[:40]!r}{hint(name, names)}")
         return city
 
     def _city_in(self, words: str) -> City | None:
@@ -204,6 +214,9 @@ class TravelToolset:
             city = self.world.city(part)
             if city is not None:
                 return city
+        if self.world.is_chinese:
+            names = (self.world.shown_name(c) for c in self.world.cities())
+            return next((self.world.city(name) for name in names if name in words), None)
         return None
 
     def _kind_in(self, words: str) -> str | None:
@@ -217,9 +230,9 @@ class TravelToolset:
 
     def _point(self, argument: str, value: Any, near: City | None) -> tuple[float, float, City]:
         """Resolve a place name, "name, City" or "lon,lat"; the city is where it lies."""
-        text = _text(argument, value)
-        parts = [part.strip() for part in text.replace(",", ",").split(",")]
-        if len(parts) == 2 and all(_is_float(part) for part in parts):
+        text = text_argument(argument, value)
+        parts = [part.strip() for part in re.split("[,\uff0c]", text)]
+        if len(parts) == 2 and all(is_float(part) for part in parts):
             lon, lat = float(parts[0]), float(parts[1])
             if not (-180 <= lon <= 180 and -90 <= lat <= 90):
                 raise ArgumentProblem(f"{argument} must be 'lon,lat' in degrees, got {text[:40]!r}")
@@ -234,7 +247,7 @@ class TravelToolset:
                 return whole.lat, whole.lon, whole
             names = [p.name for p in self.world.places(city)] if city else []
             raise ArgumentProblem(
-                f"{argument}: no place {text[:40]!r}{_hint(parts[0], names)}; "
+                f"{argument}: no place {text[:40]!r}{hint(parts[0], names)}; "
                 "give a place name or 'lon,lat'"
             )
         home = self.world.city(place.city)
@@ -247,55 +260,3 @@ def _ride_line(ride: Ride) -> str:
     if ride.mode == "train":
         kind = f" | via {ride.via}" if ride.transfers else " | direct"
     return f"{ride.number} | {ride.depart}-{ride.arrive} | {ride.price_eur} EUR{kind}"
-
-
-def _text(argument: str, value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ArgumentProblem(f"{argument} must be text, got {type(value).__name__}")
-    text = str(value).strip()
-    if not text:
-        raise ArgumentProblem(f"{argument} must not be empty")
-    return text
-
-
-def _list(argument: str, value: Any) -> list[str]:
-    if value is None:
-        return []
-    if isinstance(value, list | tuple):
-        return [_text(argument, item) for item in value]
-    return [part.strip() for part in _text(argument, value).split(";") if part.strip()]
-
-
-def _number(argument: str, value: Any, low: float, high: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ArgumentProblem(f"{argument} must be a number, got {str(value)[:40]!r}") from None
-    if isinstance(value, bool) or not low <= number <= high:
-        raise ArgumentProblem(f"{argument} must lie in {low:g}-{high:g}, got {str(value)[:40]}")
-    return number
-
-
-def _date(argument: str, value: Any) -> datetime.date:
-    text = _text(argument, value)
-    try:
-        day = datetime.date.fromisoformat(text)
-    except ValueError:
-        raise ArgumentProblem(f"{argument} must be YYYY-MM-DD, got {text[:40]!r}") from None
-    last = TODAY + datetime.timedelta(days=FORECAST_DAYS)
-    if not TODAY <= day <= last:
-        raise ArgumentProblem(f"{argument} must lie in {TODAY} to {last}, got {day}")
-    return day
-
-
-def _is_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _hint(name: str, known: "Sequence[str] | Mapping[str, Any]") -> str:
-    close = difflib.get_close_matches(name, list(known), 2, 0.6)
-    return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -5,6 +5,7 @@ There is no real timetable behind it; distances between real coordinates are rea
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from arena_lightning.rng import generator_for
 from arena_lightning.tasks.travel.geo import City, distance_km
@@ -49,7 +50,7 @@ class Ride:
 
 def route_between(points: Sequence[tuple[float, float]], mode: str) -> Route:
     """Return the way through (lat, lon) points in order."""
-    legs_km = [DETOUR * distance_km(*a, *b) for a, b in zip(points[:-1], points[1:], strict=True)]
+    legs_km = [DETOUR * distance_km(*a, *b) for a, b in pairwise(points)]
     leg_minutes = tuple(
         max(1, round(_FIXED_MIN[mode] + km / _SPEED_KMH[mode] * 60)) for km in legs_km
     )

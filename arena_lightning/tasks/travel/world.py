@@ -1,7 +1,7 @@
 """The travel world: real cities, invented places, ways, timetables, weather and a small text base.
 
 Everything is a function of the seed; nothing is stored, fetched or random. A city's places are
-made when it is first asked for.
+made when it is first asked for. Prices are in whole EUR everywhere, in China too.
 """
 
 import datetime
@@ -98,13 +98,16 @@ class World:
         return self._places[city.name]
 
     def place(self, name: str, city: City | None = None) -> Place | None:
-        """Return a place by its exact name (any case), in one city or anywhere."""
-        wanted = name.strip().lower()
-        for candidate in (city,) if city else self.cities():
-            for place in self.places(candidate):
-                if place.name.lower() == wanted:
-                    return place
-        return None
+        """Return a place by its exact name (any case), or None where that city has none.
+
+        Names are unique within a world, so `city` only narrows.
+        """
+        place = self._place_by_name.get(name.strip().lower())
+        return None if city is not None and place and place.city != city.name else place
+
+    @cached_property
+    def _place_by_name(self) -> dict[str, Place]:
+        return {p.name.lower(): p for city in self.cities() for p in self.places(city)}
 
     def distance_km(self, a: Place, b: Place) -> float:
         """Great-circle distance of two places, km."""
@@ -144,12 +147,12 @@ class World:
         return self.shown_name(hub)
 
     def search(self, query: str, limit: int = 3) -> tuple[Snippet, ...]:
-        """Return texts that share words with a query, the best match first."""
+        """Return the texts of cities that a query names, sharing most words first."""
         words = set(_words(query))
+        lowered = query.lower()
         scored = []
         for city in self.cities():
-            city_hit = self.shown_name(city).lower() in query.lower()
-            if not city_hit:
+            if self.shown_name(city).lower() not in lowered:
                 continue
             for order, snippet in enumerate(self.snippets(city)):
                 score = len(words & set(_words(snippet.title + " " + snippet.text)))
@@ -162,11 +165,11 @@ class World:
         best = max(self.places(city), key=lambda p: (p.kind in ("museum", "landmark"), p.rating))
         if self.is_chinese:
             return (
-                Snippet(f"{shown}交通", f"{shown}市内公交和地铁单程2元,郊区另计。"),
+                Snippet(f"{shown}交通", f"{shown}市内公交和地铁单程2元，郊区另计。"),
                 Snippet(
-                    f"{best.name}", f"{best.name}评分{best.rating},上午人少,{best.hours}开放。"
+                    f"{best.name}", f"{best.name}评分{best.rating}，上午人少，{best.hours}开放。"
                 ),
-                Snippet(f"{shown}美食", f"{shown}餐厅周末需排队,建议提前订位。"),
+                Snippet(f"{shown}美食", f"{shown}餐厅周末需排队，建议提前订位。"),
             )
         return (
             Snippet(f"Getting around {shown}", f"A single transit ride in {shown} is 2 EUR."),
