@@ -51,12 +51,12 @@ ENGLISH: Templates = {
         "train": (
             "Plan {date} in {city} for {party}: {wishes}, lunch included{budget}. "
             "Give times, the weather, how to get around and the total.",
-            "One day in {city} on {date} for {party}{budget}, with {wishes} and a lunch. Mind opening "
-            "hours and weather; add the way between the stops and the total.",
+            "One day in {city} on {date} for {party}{budget}, with {wishes} and a lunch. Mind "
+            "opening hours and weather; add the way between the stops and the total.",
         ),
         "test": (
-            "A single day in {city} for {party}, {date}{budget}: please arrange {wishes} with lunch "
-            "in between, hours, weather, transport and what it costs in total.",
+            "A single day in {city} for {party}, {date}{budget}: please arrange {wishes} with "
+            "lunch in between, hours, weather, transport and what it costs in total.",
         ),
     },
     "multi_day_travel": {
@@ -65,8 +65,8 @@ ENGLISH: Templates = {
             "lunch, plus a hotel. Give times, weather, transport and the total.",
         ),
         "test": (
-            "{city} from {date}, {days} days for {party}{budget}: find a hotel, and arrange {wishes} "
-            "and lunch for every day, with hours, weather, transport and the total cost.",
+            "{city} from {date}, {days} days for {party}{budget}: find a hotel, and arrange "
+            "{wishes} and lunch for every day, with hours, weather, transport and the total cost.",
         ),
     },
 }

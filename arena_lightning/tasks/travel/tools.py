@@ -107,7 +107,8 @@ class TravelToolset:
             named = [p for p in places if words.lower() in p.name.lower()]
             return [self._line(p) for p in named]
         found = [p for p in places if p.kind == kind]
-        return [self._line(p) for p in sorted(found, key=lambda p: (-p.rating, p.name))]
+        best = sorted(found, key=lambda p: (-p.rating, p.name))
+        return [self._line(p, with_kind=False) for p in best]
 
     def _around_search(
         self, location: Any, radius: Any = 5000, keyword: Any = None, region: Any = None
@@ -128,7 +129,10 @@ class TravelToolset:
             km = distance_km(lat, lon, place.lat, place.lon)
             if (kind is None or place.kind == kind) and 0.005 < km <= radius_m / 1000:
                 near.append((km, place.name, place))
-        return [f"{self._line(p)} | {km:.1f} km" for km, _, p in sorted(near)]
+        return [
+            f"{self._line(place, with_kind=kind is None)} | {km:.1f} km"
+            for km, _, place in sorted(near, key=lambda found: found[:2])
+        ]
 
     def _direction(
         self, origin: Any, destination: Any, mode: Any = "driving", waypoints: Any = None
@@ -192,14 +196,15 @@ class TravelToolset:
             raise ArgumentProblem("from_city and to_city are the same city")
         return start, end, date_argument("date", date)
 
-    def _line(self, place: Place) -> str:
-        price = f"{place.price_eur} EUR"
+    def _line(self, place: Place, with_kind: bool = True) -> str:
+        """A place in a line; its kind is left out where the agent asked for that kind."""
         if place.kind in FIXED_KINDS:
             return f"{place.name} | {place.kind}"
         hours = "" if place.kind == "hotel" else f" | {place.hours}"
         if place.closed_weekday is not None:
             hours += f", closed {weekday_name(place.closed_weekday)}"
-        return f"{place.name} | {place.kind} | {place.rating} | {price}{hours}"
+        kind = f"{place.kind} | " if with_kind else ""
+        return f"{place.name} | {kind}{place.rating} | {place.price_eur} EUR{hours}"
 
     def _city(self, argument: str, value: Any) -> City:
         name = text_argument(argument, value)

@@ -75,7 +75,7 @@ def rides_between(
     if mode == "flight":
         count, minutes, price = (3 if km > 150 else 0), 45 + km / 12.0, 35 + km * 0.09
     else:
-        count, minutes, price = (4 if km < 1500 else 0), 15 + km / 2.4, 14 + km * 0.11
+        count, minutes, price = (3 if km < 1500 else 0), 15 + km / 2.4, 14 + km * 0.11
     rides = []
     for index in range(count):
         depart = int(360 + index * (900 // max(1, count)) + generator.integers(0, 36) * 5)
