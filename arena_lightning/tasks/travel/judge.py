@@ -82,7 +82,7 @@ class TravelJudge:
         return score
 
     def _rate(self, prompt: Prompt, trajectory: Trajectory) -> Score:
-        if not prompt.needs:
+        if "items" not in prompt.needs:
             raise JudgeError(
                 "The offline travel judge needs a prompt's machine-readable `needs`, got none "
                 f"(prompt {prompt.prompt_id!r}). Prompts from your own files have no needs: "
