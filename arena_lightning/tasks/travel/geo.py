@@ -9,10 +9,34 @@ import unicodedata
 from dataclasses import dataclass
 from functools import cache
 
-EUROPE = ("AT", "BE", "CH", "CZ", "DE", "ES", "FR", "GB", "HU", "IT", "NL", "PL", "PT")
+EUROPE = tuple(
+    "AT BE BG CH CZ DE DK EE ES FI FR GB GR HR HU IE IT LT LV NL NO PL PT RO RS SE SI SK".split()
+)
+OVERSEAS = tuple("AR AU BR CA CL CO IN JP KR MA MX NZ TH TR US VN ZA".split())
+"""Beyond Europe: a policy that has seen few names copies new ones badly."""
 CHINA = ("CN",)
+_FLOORS = (
+    dict.fromkeys(EUROPE, 150_000)
+    | dict.fromkeys(OVERSEAS, 400_000)
+    | dict.fromkeys(CHINA, 1_500_000)
+)
 EARTH_RADIUS_KM = 6371.0
 MAX_AIRPORT_KM = 60.0
+_ZH_PAIRS = (
+    "Shanghai 上海 Beijing 北京 Shenzhen 深圳 Guangzhou 广州 Chengdu 成都 Tianjin 天津 Wuhan 武汉 "
+    "Dongguan 东莞 Xi'an 西安 Nanjing 南京 Hangzhou 杭州 Chongqing 重庆 Qingdao 青岛 "
+    "Shenyang 沈阳 Suzhou 苏州 Harbin 哈尔滨 Hefei 合肥 Dalian 大连 Changchun 长春 Xiamen 厦门 "
+    "Wuxi 无锡 Jinan 济南 Taiyuan 太原 Zhengzhou 郑州 Shijiazhuang 石家庄 Kunming 昆明 "
+    "Zhongshan 中山 Nanning 南宁 Shantou 汕头 Fuzhou 福州 Ningbo 宁波 Tangshan 唐山 Changzhou 常州 "
+    "Changsha 长沙 Guiyang 贵阳 Urumqi 乌鲁木齐 Lanzhou 兰州 Huizhou 惠州 Haikou 海口 Linyi 临沂 "
+    "Wenzhou 温州 Nanchang 南昌 Hohhot 呼和浩特 Shaoxing 绍兴 Nantong 南通 Zhuhai 珠海 Baotou 包头 "
+    "Weifang 潍坊 Zunyi 遵义 Lianyungang 连云港 Ganzhou 赣州 Datong 大同 Nanyang 南阳 Xining 西宁 "
+    "Taizhou 泰州 Daqing 大庆 Wuhu 芜湖 Yangzhou 扬州 Guilin 桂林 Mianyang 绵阳 "
+    "Jilin 吉林"
+)
+# GeoNames lists dozens of names a city, old ones and other scripts among them, without saying which
+# is today's; these are, by name as GeoNames has it.
+ZH_NAMES = dict(zip(_ZH_PAIRS.split()[::2], _ZH_PAIRS.split()[1::2], strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +73,7 @@ def distance_km(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
 
 @cache
 def load_cities() -> tuple[City, ...]:
-    """Return large European and Chinese cities that have an airport, the most populous first.
+    """Return large cities of many countries that have an airport, the most populous first.
 
     Entries within 20 km of a larger one are districts, and left out.
     """
@@ -59,8 +83,8 @@ def load_cities() -> tuple[City, ...]:
     cities: dict[str, City] = {}
     for record in sorted(records, key=lambda r: (-r["population"], r["geonameid"])):
         country = record["countrycode"]
-        floor = 220_000 if country in EUROPE else 1_500_000
-        if country not in EUROPE + CHINA or record["population"] < floor:
+        floor = _FLOORS.get(country)
+        if floor is None or record["population"] < floor:
             continue
         name = ascii_name(record["name"])
         if not name or " " in name or name in cities:
@@ -71,7 +95,7 @@ def load_cities() -> tuple[City, ...]:
             round(float(record["latitude"]), 4),
             round(float(record["longitude"]), 4),
             int(record["population"]),
-            _han_name(record.get("alternatenames", ())) if country in CHINA else "",
+            ZH_NAMES.get(name, "") if country in CHINA else "",
         )
         if country in CHINA and not city.zh_name:
             continue
@@ -91,7 +115,7 @@ def _airports() -> tuple[Airport, ...]:
     return tuple(
         Airport(code, record["name"], float(record["lat"]), float(record["lon"]))
         for code, record in sorted(airportsdata.load("IATA").items())
-        if record["country"] in EUROPE + CHINA
+        if record["country"] in tuple(_FLOORS)
         and ("International" in record["name"] or "Airport" in record["name"])
     )
 
@@ -110,13 +134,7 @@ def nearest_airport(city: City) -> Airport | None:
 
 def ascii_name(name: str) -> str:
     """Return a name without accents, "" when it isn't Latin."""
-    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss").replace("ø", "o"))
+    plain = name.replace("ß", "ss").replace("ø", "o").replace("\u2019", "'")
+    plain = unicodedata.normalize("NFKD", plain)
     plain = "".join(c for c in plain if not unicodedata.combining(c))
     return plain if plain.isascii() else ""
-
-
-def _han_name(names: "tuple[str, ...] | list[str]") -> str:
-    """Return the shortest name of 2-4 Han characters, without the suffix for "city"."""
-    han = [n.removesuffix("市") for n in names if n and all("一" <= c <= "鿿" for c in n)]
-    han = [n for n in han if 2 <= len(n) <= 4]
-    return min(han, key=lambda n: (len(n), n)) if han else ""
