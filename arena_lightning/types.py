@@ -65,7 +65,7 @@ class Segment:
     emitter: Emitter
     ids: tuple[int, ...]
     logprobs: tuple[float, ...] = ()
-    """Sampling log-probabilities under the engine's processed distribution, policy segments only."""
+    """Log-probabilities under the engine's sampling distribution, policy segments only."""
     policy_version: int = -1
     """Weights that produced it; -1 for tokens the policy did not emit."""
 

@@ -53,9 +53,14 @@ ZH_NOUNS = {
 }
 _HEAD_WORDS = (
     "Al Bel Cor Dan El Fal Gor Har Is Jun Kel Lum Mar Nor Ol Pel Quin Ros Sel Tor Ul Val Wil Yor "
-    "Zan Bra Cas Dor Fen Gal Hol Ir Kar Lor Mel Nel Or Per Ran Sol Tam Ver Wen Bor Cal Del Far"
+    "Zan Bra Cas Dor Fen Gal Hol Ir Kar Lor Mel Nel Or Per Ran Sol Tam Ver Wen Bor Cal Del Far "
+    "Ash Bram Clar Dun Em Fro Gran Hel Ing Jas Kir Lan Mon Nav Os Pol Rav Stan Thor Ven Wal Yel "
+    "Zor Bald Crom Drev Finn Glen Hart Isk"
 )
-_TAIL_WORDS = "a o ina era ino ard en eth ia ora ley mont ton vale dor ette field wick mar ena"
+_TAIL_WORDS = (
+    "a o ina era ino ard en eth ia ora ley mont ton vale dor ette field wick mar ena "
+    "by stead bury aro ino ello esta ami une ask ovo ilt onde urn ax otte ivo eck olle und"
+)
 _ZH_HEAD_WORDS = (
     "云 星 海 松 竹 梅 兰 月 青 金 玉 龙 凤 春 秋 东 西 南 北 明 晨 花 石 泉 山 湖 江 枫 "
     "霞 荷 桂 柳 鹤 虹 雪 银 朝 夕 天 彩 紫 碧 古 新 长 永 福 瑞"
@@ -154,6 +159,8 @@ def _names(seed: int, kind_index: int, kind: str, city_index: int, chinese: bool
             for i, h in enumerate(_HEADS)
             for j, t in enumerate(_TAILS)
         ]
+    # Two heads and tails can spell the same name.
+    pool = list(dict.fromkeys(pool))
     order = generator_for(seed, "travel/names", kind_index, int(chinese)).permutation(len(pool))
     start = city_index * count
     return [pool[order[(start + i) % len(pool)]] for i in range(count)]

@@ -19,6 +19,8 @@ from arena_lightning.tasks.travel.transport import Ride, Route, rides_between, r
 
 TODAY = datetime.date(2026, 5, 4)
 FORECAST_DAYS = 60
+MAX_CITIES = 330
+"""The most that the pools of place names reach for."""
 TEST_EVERY = 4
 """Every fourth city by size belongs to the test split only."""
 
@@ -63,7 +65,7 @@ class World:
     @cached_property
     def _cities(self) -> dict[str, City]:
         wanted = [c for c in load_cities() if (c.country == "CN") == self.is_chinese]
-        return {self.shown_name(c): c for c in wanted[:110]}
+        return {self.shown_name(c): c for c in wanted[:MAX_CITIES]}
 
     def shown_name(self, city: City) -> str:
         """Return a city's name in the world's language."""

@@ -1,0 +1,254 @@
+"""Rollout and ranking each step: prompts become groups, groups become advantages.
+
+    prompts -> rollout engine -> trajectories -> arena (topology x judge) -> ranks -> advantages
+
+A group starts its arena the moment its last trajectory is finished, so judging overlaps with the
+rollout of the others. The batch is filled in place before the training step sees it.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from arena_lightning.arena import TOPOLOGIES, Arena, ArenaResult, build_topology
+from arena_lightning.errors import ConfigError
+from arena_lightning.protocols import Judge, Task
+from arena_lightning.rng import generator_for
+from arena_lightning.rollout.agent import SamplingLimits, TrajectoryRequest, plan_groups
+from arena_lightning.rollout.engine import RolloutEngine
+from arena_lightning.rollout.formats import chat_format_for
+from arena_lightning.rollout.session import RolloutSession
+from arena_lightning.tasks.travel.task import TravelTask
+from arena_lightning.training.arena_metrics import arena_metrics
+from arena_lightning.training.data import PromptBatch, RolloutBatch
+from arena_lightning.training.event_loop import EventLoop
+from arena_lightning.training.freshness import check_freshness
+from arena_lightning.training.judge_choice import JudgeChoice, build_judge
+from arena_lightning.training.module import ArenaModule
+from arena_lightning.training.records import group_record, write_jsonl
+from arena_lightning.training.weight_sync import WeightSync
+from arena_lightning.types import Group, Prompt, Trajectory
+
+CANARY = Prompt("canary", "Which museum in Lyon should I see first?")
+
+
+class ArenaCallback(Callback):
+    """Fills each `PromptBatch` with judged groups.
+
+    Args:
+        engine: where the policy's tokens come from.
+        judge: who compares trajectories.
+        group_size: N, trajectories a prompt. The paper: 8 and 16.
+        topology: a name of `TOPOLOGIES`.
+        presentation: "both" orders summed (the paper), one "random" order, or "second_if_close".
+        concurrency: judge calls in flight.
+        temperature: sampling temperature. The released code: 0.8.
+        anchor: trajectory 0 is decoded "greedy" (the released code) or "sampled" like the others.
+        train_on_anchor: whether trajectory 0 enters the loss.
+        limits: turns and lengths of a trajectory.
+        language: language of the built-in travel task's opening messages.
+        on_judge_failure: "raise", or "drop_group" (zero advantages, counted).
+        max_policy_lag: oldest policy version a trajectory may have, in optimizer steps.
+        shuffle_advantages: control experiment: permute advantages within each group, so that the
+            ranking carries no information.
+        seed: root seed of sampling, starting orders and shuffles.
+    """
+
+    def __init__(
+        self,
+        engine: RolloutEngine,
+        judge: JudgeChoice | None = None,
+        group_size: int = 8,
+        topology: str = "single_elimination",
+        presentation: Literal["both", "random", "second_if_close"] = "both",
+        concurrency: int = 64,
+        temperature: float = 1.0,
+        anchor: Literal["greedy", "sampled"] = "greedy",
+        train_on_anchor: bool = True,
+        limits: SamplingLimits | None = None,
+        language: str = "en",
+        on_judge_failure: Literal["raise", "drop_group"] = "drop_group",
+        max_policy_lag: int = 0,
+        shuffle_advantages: bool = False,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if group_size < 2:
+            raise ConfigError(
+                f"group_size must be at least 2, got {group_size} (arena.group_size). A group of "
+                "one has no ranking; raise it."
+            )
+        if topology not in TOPOLOGIES:
+            raise ConfigError(
+                f"topology must be one of {', '.join(TOPOLOGIES)}, got {topology!r} "
+                "(arena.topology). Name one of them."
+            )
+        if temperature <= 0:
+            raise ConfigError(
+                f"temperature must be above 0, got {temperature} (arena.temperature). "
+                "Greedy trajectories of one prompt are all alike; only the anchor may be greedy."
+            )
+        engine.check()
+        self.engine = engine
+        self.group_size = group_size
+        self.temperature = temperature
+        self.anchor = anchor
+        self.train_on_anchor = train_on_anchor
+        self.limits = limits or SamplingLimits()
+        self.max_policy_lag = max_policy_lag
+        self.shuffle_advantages = shuffle_advantages
+        self.seed = seed
+        self.task: Task = TravelTask(language=language)
+        self.judge: Judge = build_judge(judge or JudgeChoice(), self.task)
+        self.arena = Arena(
+            build_topology(topology),
+            self.judge,
+            presentation,
+            concurrency,
+            seed,
+            on_judge_failure=on_judge_failure,
+        )
+        self._loop: EventLoop | None = None
+        self._session: RolloutSession | None = None
+        self._sync: WeightSync | None = None
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not isinstance(pl_module, ArenaModule):
+            raise ConfigError(
+                f"an `arena` section needs an ArenaModule, got {type(pl_module).__name__} "
+                "(model.class_path). Correct one of them."
+            )
+        pl_module.temperature = self.temperature
+        chat = chat_format_for(pl_module.model_dir)
+        started = time.monotonic()
+        self.engine.start(pl_module.model_dir, chat.stop_ids, self.seed)
+        self._loop = EventLoop()
+        self._session = RolloutSession(self.engine, chat, self.task, self.limits, self._loop.submit)
+        canary = chat.opening_ids(self.task.opening(CANARY), self.task.toolset.schemas)
+        self._sync = WeightSync(self.engine, pl_module, canary)
+        if trainer.is_global_zero:
+            cost = self.arena.topology.cost(self.group_size)
+            print(
+                f"engine {type(self.engine).__name__} ready in {time.monotonic() - started:.0f} s\n"
+                f"judge: {self.judge.name}\n"
+                f"each group of {self.group_size}: {cost.matches} matches, {cost.rounds} rounds",
+                flush=True,
+            )
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: PromptBatch, batch_idx: int
+    ) -> None:
+        started = time.monotonic()
+        synced = self.sync(pl_module)
+        sync_s = time.monotonic() - started
+        judging: dict[int, Future[ArenaResult]] = {}
+        groups: dict[int, Group] = {}
+
+        def judge(number: int, group: Group) -> None:
+            groups[number] = group
+            judging[number] = self._running_loop.submit(
+                self.arena.run_group(group, batch.step, number)
+            )
+
+        requests = plan_groups(
+            batch.prompts,
+            self.group_size,
+            self.temperature,
+            (self.seed, "rollout", batch.step),
+            self.anchor == "greedy",
+        )
+        stats = self._roll_out(batch.prompts, requests, judge)
+        waiting = time.monotonic()
+        results = [judging[number].result() for number in range(len(batch.prompts))]
+        wait_s = time.monotonic() - waiting
+        ordered = [groups[number] for number in range(len(batch.prompts))]
+        check_freshness(ordered, pl_module.global_step, self.max_policy_lag)
+        advantages = [
+            self._advantages(result, batch.step, number) for number, result in enumerate(results)
+        ]
+        batch.rollouts = RolloutBatch(tuple(ordered), tuple(advantages), self.engine.version)
+        batch.metrics = (
+            arena_metrics(results)
+            | stats
+            | synced
+            | {
+                "time/sync_s": sync_s,
+                "time/arena_wait_s": wait_s,
+                "time/prepare_s": time.monotonic() - started,
+            }
+        )
+        self._write(Path(trainer.default_root_dir), batch, results)
+
+    def sync(self, module: LightningModule) -> dict[str, float]:
+        """Bring the engine to the module's weights, verified; does nothing when it has them."""
+        assert self._sync is not None, "the arena is set up in on_fit_start"
+        return self._sync.to_version(module.global_step)
+
+    def sample(
+        self,
+        module: LightningModule,
+        prompts: Sequence[Prompt],
+        count: int,
+        stream: str,
+        step: int,
+        seed: int,
+        temperature: float | None = None,
+    ) -> list[Group]:
+        """Return `count` sampled trajectories a prompt from the current policy, unjudged."""
+        self.sync(module)
+        groups: dict[int, Group] = {}
+        chosen = self.temperature if temperature is None else temperature
+        requests = plan_groups(prompts, count, chosen, (seed, stream, step))
+        self._roll_out(prompts, requests, groups.__setitem__)
+        return [groups[number] for number in range(len(prompts))]
+
+    def _roll_out(
+        self,
+        prompts: Sequence[Prompt],
+        requests: Sequence[TrajectoryRequest],
+        on_group: Callable[[int, Group], None],
+    ) -> dict[str, float]:
+        """Sample, hand on each group the moment it is complete, and return the metrics."""
+        assert self._session is not None, "the arena is set up in on_fit_start"
+        count = len(requests) // len(prompts)
+        parts: dict[int, dict[int, Trajectory]] = {number: {} for number in range(len(prompts))}
+        for request, trajectory in self._session.stream(requests):
+            members = parts[request.group]
+            members[request.index] = trajectory
+            if len(members) == count:
+                ordered = tuple(members[index] for index in range(count))
+                on_group(request.group, Group(prompts[request.group], ordered))
+        return self._session.stats.metrics()
+
+    def _advantages(self, result: ArenaResult, step: int, number: int) -> np.ndarray:
+        advantages = result.advantages
+        if self.shuffle_advantages:
+            generator = generator_for(self.seed, "arena/shuffle", step, number)
+            advantages = generator.permutation(advantages)
+        return advantages
+
+    @property
+    def _running_loop(self) -> EventLoop:
+        assert self._loop is not None, "the arena is set up in on_fit_start"
+        return self._loop
+
+    def _write(self, run_dir: Path, batch: PromptBatch, results: Sequence[ArenaResult]) -> None:
+        assert batch.rollouts is not None, "written after it was filled"
+        records = [
+            group_record(batch.step, group, result, advantages)
+            for group, result, advantages in zip(
+                batch.rollouts.groups, results, batch.rollouts.advantages, strict=True
+            )
+        ]
+        write_jsonl(run_dir / "steps" / f"step-{batch.step + 1:06d}.jsonl", records)
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+        self.engine.close()
