@@ -91,7 +91,13 @@ class VLLMEngine(RolloutEngine):
 
     def _device_options(self, on_cpu: bool) -> dict[str, Any]:
         if on_cpu:
-            return {"kv_cache_memory_bytes": int(self.kv_cache_gib * 2**30)}
+            return {
+                "kv_cache_memory_bytes": int(self.kv_cache_gib * 2**30),
+                # After part of a prompt vLLM rewinds a seeded request's generator, which CPU
+                # generators can't do: so a prompt is computed whole.
+                "enable_chunked_prefill": False,
+                "max_num_batched_tokens": max(8192, self.max_model_len),
+            }
         options: dict[str, Any] = {
             "enable_sleep_mode": True,
             "gpu_memory_utilization": self.gpu_memory_fraction,
