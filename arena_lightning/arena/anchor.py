@@ -28,4 +28,4 @@ class AnchorTopology:
         tally = Tally(size)
         if size > 1:
             tally.add((yield anchor_pairings(order, self.anchor)))
-        return tally.standings(ranks_from_keys([tally.mean_score(c) for c in range(size)]))
+        return tally.standings(ranks_from_keys(tally.score_keys()))

@@ -1,175 +1,166 @@
-"""Knockout brackets: slots with explicit byes, and how an undecided match is settled.
+"""Knockout brackets: who meets whom, worked out before the first match and kept for each size.
 
-A bracket of N seeds has 2^k slots; the slots of the missing seeds stay empty, so the byes fall to
-the top seeds for every N. Seeds are 0-based here, 0 the best. Nothing here plays a match.
+A bracket is a plan over cells. The first N cells hold the seeds, best first (seeds are 0-based);
+match m puts its winner in cell N+2m and its loser in the next one. A bracket of N seeds has 2^k
+slots and those of the missing seeds stay empty, so the byes fall to the top seeds for every N.
+Nothing here knows results; `knockout.py` plays a plan.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from arena_lightning.arena.standings import ranks_from_keys, share_ranks
-from arena_lightning.types import Bye, Match, Pairing
-
 BracketKind = Literal["fold", "algorithm1"]
-KnockoutTie = Literal["score", "seed", "shared"]
-"""Who goes on after a tie: `score`, the higher accumulated average, then the higher seed; `seed`,
-the higher seed; `shared`, the higher seed, but both share the mean of their final ranks."""
 
 Slots = list[int | None]
-Average = Callable[[int], float | None]
-"""Contestant -> accumulated average score, None while nothing was counted."""
+"""Cells in bracket order, an even number: neighbours (0, 1), (2, 3), ... meet. None is empty."""
 
 
-@cache
-def fold_seeds(size: int) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """A plan over cells."""
+
+    rounds: tuple[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], ...]
+    """For each round: the cells of the pairs that meet, and the cells of those in it who rest."""
+    exits: tuple[tuple[int, int], ...]
+    """(cell, tier) where each contestant ends, tier = the round that threw it out, from 1 on; the
+    champion's is one more than the number of rounds."""
+
+
+def fold_seeds(size: int) -> list[int]:
     """Return the seed in each slot of the standard fold, `size` a power of two.
 
-    The favourites of every round meet as late as they can: 1 and 2 only in the final.
-    For 8 (1-based): 1 8 4 5 2 7 3 6.
+    The favourites meet as late as they can: 1 and 2 only in the final. For 8 (1-based):
+    1 8 4 5 2 7 3 6.
     """
     seeds = [0]
     while len(seeds) < size:
         last = 2 * len(seeds) - 1
         seeds = [slot for seed in seeds for slot in (seed, last - seed)]
-    return tuple(seeds)
+    return seeds
 
 
-@cache
-def algorithm1_seeds(size: int) -> tuple[int, ...]:
+def algorithm1_seeds(size: int) -> list[int]:
     """Return the seed in each slot of the paper's bracket, `size` a power of two.
 
     Seed k meets size+1-k; the pairs of odd k fill the slots from the front, those of even k from
-    the back. For 8 (1-based): 1 8 3 6 4 5 2 7. Seeds 3 and 4 can fall before 5 and 6 do.
+    the back. For 8 (1-based): 1 8 3 6 4 5 2 7. From 16 on, seeds 3 and 4 fall before 5 and 6.
 
     Source: ArenaRL, arXiv:2601.06487, Algorithm 1.
     """
     front: list[int] = []
     back: list[int] = []
     for seed in range(size // 2):
-        pair = (seed, size - 1 - seed)
+        pair = [seed, size - 1 - seed]
         if seed % 2 == 0:
             front += pair
         else:
-            back[:0] = pair
-    return tuple(front + back) if size > 1 else (0,)
+            back = pair + back
+    return front + back if size > 1 else [0]
 
 
-_SEEDS: dict[str, Callable[[int], tuple[int, ...]]] = {
+_SEEDS: dict[str, Callable[[int], list[int]]] = {
     "fold": fold_seeds,
     "algorithm1": algorithm1_seeds,
 }
 
 
-def bracket_slots(seeds: Sequence[int], kind: BracketKind) -> Slots:
-    """Place contestants, best seed first, into 2^k slots; None where no seed is left.
+@cache
+def single_bracket(size: int, kind: BracketKind) -> Bracket:
+    """Return the plan of a single elimination: N-1 matches in ceil(log2 N) rounds."""
+    plan = _Plan(size)
+    slots = _first_slots(size, kind)
+    while len(slots) > 1:
+        slots, lost = plan.play(slots)
+        plan.close_round(active=slots, out=lost)
+    return plan.bracket(slots)
 
-    Neighbours (0, 1), (2, 3), ... meet; the neighbour of an empty slot has a bye.
+
+@cache
+def double_bracket(size: int, kind: BracketKind) -> Bracket:
+    """Return the plan of a double elimination: 2N-2 matches in 2 ceil(log2 N) rounds.
+
+    Both brackets run side by side. The losers of the upper bracket's first round meet each other;
+    from then on, entrants from the next upper round and the survivors among themselves alternate.
+    Entrants are mirrored every other time, so that one comes from another part of the draw and
+    rematches are late. The last round is the grand final.
     """
-    count = len(seeds)
-    places = _SEEDS[kind](1 << max(count - 1, 0).bit_length())
-    return [seeds[seed] if seed < count else None for seed in places]
+    plan = _Plan(size)
+    upper = _first_slots(size, kind)
+    lower: Slots = []
+    waiting: list[Slots] = []
+    turn = 0
+    while len(upper) > 1 or waiting or len(lower) > 1:
+        if turn == 1:
+            lower = waiting.pop(0)
+        elif turn > 0 and turn % 2 == 0:
+            entrants = waiting.pop(0)
+            entrants = entrants[::-1] if turn % 4 == 2 else entrants
+            lower = [slot for pair in zip(entrants, lower, strict=True) for slot in pair]
+        turn += 1
+        out: Slots = []
+        lost: Slots = []
+        if len(upper) > 1:
+            upper, lost = plan.play(upper)
+        if len(lower) > 1:
+            lower, out = plan.play(lower)
+        active = [*upper, *lower, *lost, *(slot for slots in waiting for slot in slots)]
+        if lost:
+            waiting.append(lost)
+        plan.close_round(active, out)
+    if size == 1:
+        return plan.bracket(upper)
+    champion, runner_up = plan.play(upper + lower)
+    plan.close_round(champion, runner_up)
+    return plan.bracket(champion)
 
 
-def pair_slots(slots: Slots) -> list[Pairing]:
-    """Return the pairings of neighbours that are both there; none when one slot is left."""
-    if len(slots) < 2:
-        return []
-    return [
-        Pairing(first, second)
-        for first, second in zip(slots[::2], slots[1::2], strict=True)
-        if first is not None and second is not None
-    ]
+def _first_slots(size: int, kind: BracketKind) -> Slots:
+    places = _SEEDS[kind](1 << (size - 1).bit_length())
+    return [seed if seed < size else None for seed in places]
 
 
-def advance(slots: Slots, winners: dict[int, int]) -> tuple[Slots, Slots]:
-    """Play one round on paper.
+class _Plan:
+    """A bracket being drawn up."""
 
-    Args:
-        slots: an even number of slots.
-        winners: contestant -> who won its match, for both contestants of each match.
+    def __init__(self, size: int) -> None:
+        self._next_cell = size
+        self._rounds: list[tuple[tuple[tuple[int, int], ...], tuple[int, ...]]] = []
+        self._exits: list[tuple[int, int]] = []
+        self._pairs: list[tuple[int, int]] = []
+        self._drawn: set[int] = set()
+        """Cells that this round's matches fill."""
 
-    Returns:
-        The slots of those who go on (a bye goes on) and of those who lost, half as many each.
-    """
-    on: Slots = []
-    out: Slots = []
-    for first, second in zip(slots[::2], slots[1::2], strict=True):
-        if first is None or second is None:
-            on.append(second if first is None else first)
-            out.append(None)
-        elif winners[first] == first:
-            on.append(first)
-            out.append(second)
-        else:
-            on.append(second)
-            out.append(first)
-    return on, out
+    def play(self, slots: Slots) -> tuple[Slots, Slots]:
+        """Let neighbours meet; return the slots of those who go on, and of those who lose.
 
+        The neighbour of an empty slot goes on and leaves an empty slot among the losers.
+        """
+        on: Slots = []
+        out: Slots = []
+        for first, second in zip(slots[::2], slots[1::2], strict=True):
+            if first is None or second is None:
+                on.append(second if first is None else first)
+                out.append(None)
+            else:
+                self._pairs.append((first, second))
+                on.append(self._next_cell)
+                out.append(self._next_cell + 1)
+                self._drawn |= {self._next_cell, self._next_cell + 1}
+                self._next_cell += 2
+        return on, out
 
-def winner_of(
-    match: Match,
-    place_of: Sequence[int],
-    tie: KnockoutTie,
-    average: Average,
-) -> int:
-    """Return who goes on.
+    def close_round(self, active: Sequence[int | None], out: Sequence[int | None]) -> None:
+        """End the round: `active` are in the tournament after it, `out` are not.
 
-    A failed match is settled by the seeding, as a walkover: a contestant must fill the slot, but
-    neither side gets a win or a score from it.
+        A round without a match is no round.
+        """
+        if self._pairs:
+            resting = [cell for cell in active if cell is not None and cell not in self._drawn]
+            self._rounds.append((tuple(self._pairs), tuple(resting)))
+        self._exits += [(cell, len(self._rounds)) for cell in out if cell is not None]
+        self._pairs, self._drawn = [], set()
 
-    Args:
-        match: the played match.
-        place_of: contestant -> seed, 0 the best.
-        tie: the tie rule.
-        average: contestant -> accumulated average score so far, this match included.
-    """
-    first, second, score_first, score_second, status = match
-    if status == "decided":
-        return first if score_first > score_second else second
-    if status == "tie" and tie == "score":
-        average_first, average_second = average(first), average(second)
-        if average_first != average_second:
-            return first if average_first > average_second else second
-    return first if place_of[first] < place_of[second] else second
-
-
-def places(seeds: Sequence[int]) -> list[int]:
-    """Return contestant -> seed, 0 the best."""
-    place_of = [0] * len(seeds)
-    for place, contestant in enumerate(seeds):
-        place_of[contestant] = place
-    return place_of
-
-
-def with_byes(pairings: list[Pairing], active: Sequence[int | None]) -> list[Pairing | Bye]:
-    """Add a bye for each active contestant that no pairing names."""
-    if 2 * len(pairings) == len(active):
-        return pairings
-    busy = {contestant for pairing in pairings for contestant in pairing}
-    return pairings + [Bye(c) for c in active if c is not None and c not in busy]
-
-
-def knockout_ranks(
-    tier_of: Sequence[int],
-    place_of: Sequence[int],
-    average: Average,
-    tie: KnockoutTie,
-    links: Sequence[tuple[int, int]],
-) -> list[float]:
-    """Rank by tier (higher is better), then average score, then seed.
-
-    With the tie rule `shared`, equal averages in a tier share their ranks instead, and so do the
-    two sides of each undecided match (`links`).
-    """
-    keys: list[tuple[float, ...] | None] = []
-    for contestant, tier in enumerate(tier_of):
-        score = average(contestant)
-        if score is None:
-            keys.append(None)
-        elif tie == "shared":
-            keys.append((tier, score))
-        else:
-            keys.append((tier, score, -place_of[contestant]))
-    ranks = ranks_from_keys(keys)
-    return share_ranks(ranks, links) if links else ranks
+    def bracket(self, champion: Slots) -> Bracket:
+        return Bracket(tuple(self._rounds), (*self._exits, (champion[0], len(self._rounds) + 1)))

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
-from arena_lightning.arena.standings import Tally, TournamentCost, ranks_from_keys
+from arena_lightning.arena.standings import (
+    SCALE,
+    Tally,
+    TournamentCost,
+    new_pairing,
+    ranks_from_keys,
+)
 from arena_lightning.errors import ConfigError
 from arena_lightning.types import Bye, Match, Pairing, Standings
 
@@ -38,16 +44,19 @@ class RoundRobinTopology:
         size = len(order)
         tally = Tally(size)
         if size > 1:
-            tally.add((yield list(map(Pairing._make, combinations(order, 2)))))
-        keys = [self._key(tally, contestant) for contestant in range(size)]
-        return tally.standings(ranks_from_keys(keys))
+            tally.add((yield list(map(new_pairing, combinations(order, 2)))))
+        return tally.standings(ranks_from_keys(self._keys(tally)))
 
-    def _key(self, tally: Tally, contestant: int) -> tuple[float, ...] | None:
-        played = tally.played[contestant]
-        if not played:
-            return None
-        points = tally.points[contestant] - (0.5 - self.tie_points) * tally.ties[contestant]
-        rate = round(points / played, 9)
-        if self.tie_break == "shared":
-            return (rate,)
-        return (rate, tally.mean_score(contestant) or 0.0)
+    def _keys(self, tally: Tally) -> list[tuple[int, ...] | None]:
+        """Return contestant -> ranking key, None for one whose matches all failed."""
+        lost_per_tie = 0.5 - self.tie_points
+        by_score = self.tie_break == "score"
+        keys: list[tuple[int, ...] | None] = []
+        for contestant, score in enumerate(tally.score_keys()):
+            if score is None:
+                keys.append(None)
+                continue
+            points = tally.points[contestant] - lost_per_tie * tally.ties[contestant]
+            rate = round(SCALE * points / tally.played[contestant])
+            keys.append((rate, score) if by_score else (rate,))
+        return keys

@@ -6,7 +6,8 @@ an argument so that a test can relabel it. Nothing here knows brackets.
 
 from collections.abc import Generator, Sequence
 
-from arena_lightning.arena.standings import SCORE_DECIMALS, Tally
+from arena_lightning.arena.standings import SCALE, Tally, new_pairing
+from arena_lightning.errors import ConfigError
 from arena_lightning.types import Match, Pairing
 
 
@@ -19,6 +20,7 @@ class Averages:
     __slots__ = ("_anchor", "_extra_played", "_extra_sum", "_tally")
 
     def __init__(self, tally: Tally, anchor: int | None) -> None:
+        """Start after the seeding round; `anchor=None` when there was none."""
         self._tally = tally
         self._anchor = anchor
         self._extra_sum = 0.0
@@ -28,21 +30,29 @@ class Averages:
             self._extra_sum = total - total / played
             self._extra_played = played - 1
 
-    def __call__(self, contestant: int) -> float | None:
-        """Return the average, None for a contestant whose matches all failed."""
-        if contestant != self._anchor:
-            return self._tally.mean_score(contestant)
-        played = self._tally.played[contestant] - self._extra_played
-        if not played:
-            return None
-        return round(
-            (self._tally.score_sums[contestant] - self._extra_sum) / played, SCORE_DECIMALS
-        )
+    def keys(self) -> list[int | None]:
+        """Return contestant -> average in units of 1e-9, None for one whose matches all failed."""
+        keys = self._tally.score_keys()
+        anchor = self._anchor
+        if self._extra_played:
+            total = self._tally.score_sums[anchor] - self._extra_sum
+            played = self._tally.played[anchor] - self._extra_played
+            keys[anchor] = round(SCALE * total / played)
+        return keys
 
 
 def anchor_pairings(order: Sequence[int], anchor: int) -> list[Pairing]:
-    """Return one pairing of each other contestant with the anchor, in order."""
-    return [Pairing(anchor, contestant) for contestant in order if contestant != anchor]
+    """Return one pairing of each other contestant with the anchor, in order.
+
+    Raises:
+        ConfigError: the anchor is not a contestant.
+    """
+    if not 0 <= anchor < len(order):
+        raise ConfigError(
+            f"anchor must be one of the contestants 0..{len(order) - 1}, got {anchor} (topology). "
+            "Leave it at 0."
+        )
+    return [new_pairing((anchor, contestant)) for contestant in order if contestant != anchor]
 
 
 def seed_by_anchor(
@@ -54,9 +64,10 @@ def seed_by_anchor(
     in the middle, neither favoured nor punished.
     """
     tally.add((yield anchor_pairings(order, anchor)))
-    scores = {contestant: tally.mean_score(contestant) for contestant in order}
+    scores = tally.score_keys()
     seeds = [contestant for contestant in order if scores[contestant] is not None]
     seeds.sort(key=scores.__getitem__, reverse=True)
-    middle = len(seeds) // 2
-    seeds[middle:middle] = [contestant for contestant in order if scores[contestant] is None]
+    if len(seeds) < len(order):
+        middle = len(seeds) // 2
+        seeds[middle:middle] = [contestant for contestant in order if scores[contestant] is None]
     return seeds

@@ -8,18 +8,9 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from arena_lightning.arena.bracket import (
-    BracketKind,
-    KnockoutTie,
-    advance,
-    bracket_slots,
-    knockout_ranks,
-    pair_slots,
-    places,
-    winner_of,
-    with_byes,
-)
-from arena_lightning.arena.seeding import Averages, seed_by_anchor
+from arena_lightning.arena.bracket import BracketKind, single_bracket
+from arena_lightning.arena.knockout import Knockout, KnockoutTie
+from arena_lightning.arena.seeding import seed_by_anchor
 from arena_lightning.arena.standings import Tally, TournamentCost
 from arena_lightning.types import Bye, Match, Pairing, Standings
 
@@ -56,25 +47,7 @@ class SingleEliminationTopology:
         if self.seeding == "anchor" and size > 1:
             anchor = self.anchor
             seeds = yield from seed_by_anchor(order, anchor, tally)
-        average = Averages(tally, anchor)
-        place_of = places(seeds)
-        tier_of = [0] * size
-        links: list[tuple[int, int]] = []
-        slots = bracket_slots(seeds, self.bracket)
-        while len(slots) > 1:
-            matches = yield with_byes(pair_slots(slots), slots)
-            tally.add(matches)
-            winners: dict[int, int] = {}
-            for match in matches:
-                first, second = match[0], match[1]
-                winner = winner_of(match, place_of, self.tie, average)
-                winners[first] = winners[second] = winner
-                if self.tie == "shared" and match[4] != "decided":
-                    links.append((first, second))
-            tier = tally.num_rounds
-            slots, lost = advance(slots, winners)
-            for contestant in lost:
-                if contestant is not None:
-                    tier_of[contestant] = tier
-        tier_of[slots[0]] = tally.num_rounds + 1
-        return tally.standings(knockout_ranks(tier_of, place_of, average, self.tie, links))
+        bracket = single_bracket(size, self.bracket)
+        knockout = Knockout(seeds, anchor, tally, self.tie)
+        cells = yield from knockout.play(bracket)
+        return knockout.standings(cells, bracket)

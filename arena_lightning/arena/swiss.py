@@ -10,9 +10,10 @@ from typing import Literal
 
 from arena_lightning.arena.matching import augment_matching, greedy_matching
 from arena_lightning.arena.standings import (
-    SCORE_DECIMALS,
+    SCALE,
     Tally,
     TournamentCost,
+    new_pairing,
     ranks_from_keys,
 )
 from arena_lightning.errors import ConfigError
@@ -60,55 +61,63 @@ class SwissTopology:
         met: list[set[int]] = [set() for _ in range(size)]
         byes = [0] * size
         for _ in range(self._num_rounds(size)):
-            # A stable sort: equal points keep `order`. Nobody played yet counts as half-way.
-            rates = [tally.point_rate(contestant) for contestant in range(size)]
-            keys = [-0.5 if rate is None else -rate for rate in rates]
-            table = sorted(order, key=keys.__getitem__)
-            pairings: list[Pairing | Bye] = []
-            pairs, resting = _pair_round(table, met, byes)
-            for first, second in pairs:
+            pairings, resting = _pair_round(_table(order, tally), met, byes)
+            for first, second in pairings:
                 met[first].add(second)
                 met[second].add(first)
-                pairings.append(Pairing(first, second))
-            if resting is not None:
+            if resting is None:
+                tally.add((yield pairings))
+            else:
                 byes[resting] += 1
-                pairings.append(Bye(resting))
-            tally.add((yield pairings))
+                tally.add((yield [*pairings, Bye(resting)]))
         return self._standings(tally, byes)
 
     def _standings(self, tally: Tally, byes: Sequence[int]) -> Standings:
-        size = len(byes)
-        rates = [tally.point_rate(contestant) for contestant in range(size)]
+        rates = tally.point_rates()
         columns = [rates]
         for tie_break in self.tie_breaks:
             if tie_break == "buchholz":
                 columns.append(_buchholz(tally, rates))
             else:
-                columns.append([tally.mean_score(contestant) for contestant in range(size)])
-        keys = [None if key[0] is None else key for key in zip(*columns, strict=True)]
+                columns.append(tally.score_keys())
+        keys = list(zip(*columns, strict=True))
+        if None in rates:
+            keys = [None if key[0] is None else key for key in keys]
         points = [
-            points + byes[contestant] * (rates[contestant] or 0.0)
-            for contestant, points in enumerate(tally.points)
+            total + rests * (rate or 0.0)
+            for total, rests, rate in zip(tally.points, byes, rates, strict=True)
         ]
         return tally.standings(ranks_from_keys(keys), points)
 
 
-def _buchholz(tally: Tally, rates: Sequence[float | None]) -> list[float]:
-    """Return the mean of the opponents' points a match, over a contestant's counted matches."""
+def _buchholz(tally: Tally, rates: Sequence[float | None]) -> list[int]:
+    """Return contestant -> its opponents' mean points a match, in units of 1e-9."""
     sums = [0.0] * len(rates)
     for first, second, _, _, status in tally.matches:
         if status != "failed":
             sums[first] += rates[second]
             sums[second] += rates[first]
     return [
-        round(total / max(played, 1), SCORE_DECIMALS)
+        round(SCALE * total / played) if played else 0
         for total, played in zip(sums, tally.played, strict=True)
     ]
 
 
+def _table(order: Sequence[int], tally: Tally) -> list[int]:
+    """Return the contestants, most points a match first; equal ones keep `order`.
+
+    Nothing played yet, or nothing that counted, stands half-way.
+    """
+    played = tally.played
+    if min(played) == max(played):
+        return sorted(order, key=tally.points.__getitem__, reverse=True)
+    keys = [0.5 if rate is None else rate for rate in tally.point_rates()]
+    return sorted(order, key=keys.__getitem__, reverse=True)
+
+
 def _pair_round(
     table: Sequence[int], met: Sequence[set[int]], byes: Sequence[int]
-) -> tuple[list[tuple[int, int]], int | None]:
+) -> tuple[list[Pairing], int | None]:
     """Pair the table, best first, and name who rests.
 
     Who rests is the lowest of those with the fewest byes that leaves the others a round without
@@ -117,18 +126,22 @@ def _pair_round(
     if len(table) % 2 == 0:
         return _pair_all(table, met)[0], None
     fewest = min(byes)
-    fallback = None
+    fallback: tuple[list[Pairing], int] | None = None
     for resting in reversed(table):
         if byes[resting] == fewest:
-            pairs, num_rematches = _pair_all([c for c in table if c != resting], met)
+            pairings, num_rematches = _pair_all([c for c in table if c != resting], met)
             if not num_rematches:
-                return pairs, resting
-            fallback = fallback or (pairs, resting)
+                return pairings, resting
+            fallback = fallback or (pairings, resting)
+    assert fallback is not None, "an odd table must have somebody to rest"
     return fallback
 
 
-def _pair_all(table: Sequence[int], met: Sequence[set[int]]) -> tuple[list[tuple[int, int]], int]:
+def _pair_all(table: Sequence[int], met: Sequence[set[int]]) -> tuple[list[Pairing], int]:
     """Pair everybody with the nearest in the table not met before; return also the rematches."""
+    neighbours = list(zip(table[::2], table[1::2], strict=True))
+    if all([second not in met[first] for first, second in neighbours]):
+        return list(map(new_pairing, neighbours)), 0
     free = list(table)
     pairs: list[tuple[int, int]] = []
     while free:
@@ -141,12 +154,10 @@ def _pair_all(table: Sequence[int], met: Sequence[set[int]]) -> tuple[list[tuple
                 break
         else:
             return _pair_by_matching(table, met)
-    return pairs, 0
+    return list(map(new_pairing, pairs)), 0
 
 
-def _pair_by_matching(
-    table: Sequence[int], met: Sequence[set[int]]
-) -> tuple[list[tuple[int, int]], int]:
+def _pair_by_matching(table: Sequence[int], met: Sequence[set[int]]) -> tuple[list[Pairing], int]:
     """Pair with as few rematches as possible, when the greedy pairing strands somebody."""
     size = len(table)
     candidates = [
@@ -161,5 +172,5 @@ def _pair_by_matching(
     alone = [vertex for vertex in range(size) if partner[vertex] < 0]
     for first, second in zip(alone[::2], alone[1::2], strict=True):
         partner[first], partner[second] = second, first
-    pairs = [(table[a], table[b]) for a, b in enumerate(partner) if a < b]
-    return pairs, len(alone) // 2
+    pairings = [new_pairing((table[a], table[b])) for a, b in enumerate(partner) if a < b]
+    return pairings, len(alone) // 2

@@ -1,0 +1,95 @@
+"""Plays a bracket: fills its cells with contestants, settles undecided matches, ranks at the end.
+
+Shared by single and double elimination, which differ only in their plan (`bracket.py`).
+"""
+
+from collections.abc import Generator, Sequence
+from typing import Literal
+
+from arena_lightning.arena.bracket import Bracket
+from arena_lightning.arena.seeding import Averages
+from arena_lightning.arena.standings import (
+    Tally,
+    new_bye,
+    new_pairing,
+    ranks_from_keys,
+    share_ranks,
+)
+from arena_lightning.types import Bye, Match, Pairing, Standings
+
+KnockoutTie = Literal["score", "seed", "shared"]
+"""Who goes on after a tie: `score`, the higher accumulated average, then the higher seed; `seed`,
+the higher seed; `shared`, the higher seed, but both share the mean of their final ranks."""
+
+
+class Knockout:
+    """One knockout. A failed match is settled by the seeding, as a walkover.
+
+    Somebody must fill the slot, but neither side gets a win or a score from a failed match.
+    """
+
+    __slots__ = ("_averages", "_links", "_place_of", "_seeds", "_tally", "_tie")
+
+    def __init__(
+        self, seeds: Sequence[int], anchor: int | None, tally: Tally, tie: KnockoutTie
+    ) -> None:
+        """Start from `seeds`, best first; `anchor=None` when no seeding round was played."""
+        self._seeds = seeds
+        self._place_of = [0] * len(seeds)
+        for place, contestant in enumerate(seeds):
+            self._place_of[contestant] = place
+        self._tally = tally
+        self._averages = Averages(tally, anchor)
+        self._tie = tie
+        self._links: list[tuple[int, int]] = []
+        """With the tie rule `shared`: the two sides of each undecided match."""
+
+    def play(
+        self, bracket: Bracket, seeds: Sequence[int] | None = None
+    ) -> Generator[list[Pairing | Bye], list[Match], list[int]]:
+        """Play all rounds; return cell -> contestant. `seeds=None` starts with all seeds."""
+        cells = list(self._seeds if seeds is None else seeds)
+        for pairs, resting in bracket.rounds:
+            pairings = [new_pairing((cells[one], cells[other])) for one, other in pairs]
+            if resting:
+                pairings += [new_bye((cells[cell],)) for cell in resting]
+            matches = yield pairings
+            self._tally.add(matches)
+            for match in matches:
+                first, second, score_first, score_second, status = match
+                if status == "decided":
+                    first_goes_on = score_first > score_second
+                else:
+                    first_goes_on = self._first_goes_on(match)
+                cells += (first, second) if first_goes_on else (second, first)
+        return cells
+
+    def _first_goes_on(self, match: Match) -> bool:
+        """Settle a tied or failed match."""
+        first, second = match.first, match.second
+        if self._tie == "shared":
+            self._links.append((first, second))
+        elif self._tie == "score" and match.status == "tie":
+            averages = self._averages.keys()
+            if averages[first] != averages[second]:
+                return averages[first] > averages[second]
+        return self._place_of[first] < self._place_of[second]
+
+    def standings(self, cells: Sequence[int], bracket: Bracket) -> Standings:
+        """Rank by tier, then average score, then seed.
+
+        With the tie rule `shared`, equal averages in a tier share their ranks instead, and so do
+        the two sides of each undecided match.
+        """
+        tiers = [0] * len(self._seeds)
+        for cell, tier in bracket.exits:
+            tiers[cells[cell]] = tier
+        averages = self._averages.keys()
+        if self._tie == "shared":
+            keys = list(zip(tiers, averages, strict=True))
+        else:
+            keys = list(zip(tiers, averages, [-place for place in self._place_of], strict=True))
+        if None in averages:
+            keys = [None if key[1] is None else key for key in keys]
+        ranks = ranks_from_keys(keys)
+        return self._tally.standings(share_ranks(ranks, self._links) if self._links else ranks)
