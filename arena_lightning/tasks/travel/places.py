@@ -1,7 +1,8 @@
 """Points of interest, invented on top of real cities: names, prices, hours, ratings from a seed.
 
 A place's name is unique within the world for its kind, short, and says its kind, so that a small
-model can copy it and a program can find it. Stations and airports sit at real coordinates.
+model can copy it and a program can find it. Airports sit at the real coordinates of the city's
+nearest one; each city has one invented station, at the city's real coordinates.
 """
 
 import math
