@@ -22,7 +22,6 @@ from arena_lightning.policy.embedded import EMBEDDED, check_model_dir, resolve_m
 from arena_lightning.policy.losses import LossStats
 from arena_lightning.policy.model import LoRAConfig, export_policy, load_policy, load_reference
 from arena_lightning.policy.packing import LAYOUTS
-from arena_lightning.reporting.metrics_csv import CSVMetrics
 
 MODEL_CACHE = Path("runs/models")
 PRECISIONS = ("float32", "bfloat16")
@@ -182,9 +181,10 @@ class PolicyModule(LightningModule):
             logger.save()
 
     def on_fit_start(self) -> None:
+        first = self.trainer.fit_loop.epoch_loop.batch_progress.current.ready + 1
         for logger in self.trainer.loggers:
-            if isinstance(logger, CSVMetrics):
-                logger.restore(before_step=self.trainer.fit_loop.epoch_loop.total_batch_idx + 1)
+            if hasattr(logger, "restore"):
+                logger.restore(before_step=first)
 
     def on_train_end(self) -> None:
         if self.trainer.interrupted or not self.trainer.is_global_zero:

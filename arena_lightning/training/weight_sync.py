@@ -43,13 +43,14 @@ class WeightSync:
             return {}
         assert self._module.policy is not None, "the module holds a policy once fit has begun"
         self._engine.sync(named_weights_for_engine(self._module.policy), version)
-        on_cpu = self._module.device.type == "cpu"
+        dtype = getattr(self._engine, "dtype", "float32")
+        is_exact = self._module.device.type == "cpu" and dtype in ("auto", "float32")
         report = verify_sync(
             self._engine,
             version,
             [self._canary],
             self._logprobs_of,
-            EXACT_TOLERANCE if on_cpu else COARSE_TOLERANCE,
+            EXACT_TOLERANCE if is_exact else COARSE_TOLERANCE,
         )
         self._synced = version
         return {
