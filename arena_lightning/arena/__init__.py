@@ -4,7 +4,8 @@ The doors other rooms use. Pure Python and NumPy: no torch, no I/O.
 """
 
 from arena_lightning.arena.advantages import advantages_from_ranks, rewards_from_ranks
-from arena_lightning.arena.arena import Arena, ArenaResult
+from arena_lightning.arena.arena import Arena
+from arena_lightning.arena.result import ArenaResult
 from arena_lightning.arena.standings import TournamentCost
 from arena_lightning.arena.topology import TOPOLOGIES, Topology, build_topology, play
 from arena_lightning.arena.verdicts import JudgeCall

@@ -9,58 +9,30 @@ step to the next.
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
-from arena_lightning.arena.advantages import advantages_from_ranks
 from arena_lightning.arena.call_slots import CallSlots, gather_or_cancel
+from arena_lightning.arena.options import require, require_choice
+from arena_lightning.arena.result import ArenaResult, JudgingLog
 from arena_lightning.arena.topology import Topology, check_order
 from arena_lightning.arena.verdicts import (
     JudgeCall,
     Outcome,
-    dimension_means,
-    is_flip,
     merge_calls,
     merge_identical,
-    sum_usage,
 )
-from arena_lightning.errors import ConfigError, JudgeError
+from arena_lightning.errors import JudgeError
 from arena_lightning.protocols import Judge
 from arena_lightning.rng import generator_for
-from arena_lightning.types import Group, Match, Pairing, Standings, Trajectory, Usage
+from arena_lightning.types import Group, Match, Pairing, Trajectory, Usage
 
 Presentation = Literal["both", "random", "second_if_close"]
-
-
-@dataclass(frozen=True, slots=True)
-class ArenaResult:
-    """What the arena found out about one group. Counts are of matches unless they say calls."""
-
-    standings: Standings
-    advantages: np.ndarray
-    """float64 `[group]`; zeros when the group is dropped or nothing in it was decided."""
-    calls: tuple[JudgeCall, ...]
-    """Every judge call made, failed ones included, pair by pair in playing order."""
-    usage: Usage
-    num_matches: int
-    """Matches of the tournament, those answered from memory included."""
-    num_judged: int
-    """Matches the judge was asked about; `num_matches` less rematches and identical pairs."""
-    num_ties: int
-    num_failed: int
-    num_both_orders: int
-    """Judged matches with a verdict in both orders: the denominator of `num_flips`."""
-    num_flips: int
-    """Judged matches whose winner was the other one in the other order."""
-    decided: bool
-    """False when not one match was decided: a ranking would rest on the starting order alone."""
-    dropped: bool
-    """True when too many matches failed."""
-    dimension_means: Mapping[str, float]
-    """Mean judge score of each dimension over all verdicts and both sides."""
+OnJudgeFailure = Literal["raise", "drop_group"]
+Rematches = Literal["reuse", "replay"]
 
 
 @dataclass(slots=True)
@@ -74,10 +46,7 @@ class _Memory:
     rounds_left: int
     """At most: this round and those after it."""
     outcomes: dict[tuple[int, int], Outcome] = field(default_factory=dict)
-    calls: list[JudgeCall] = field(default_factory=list)
-    num_judged: int = 0
-    num_both_orders: int = 0
-    num_flips: int = 0
+    log: JudgingLog = field(default_factory=JudgingLog)
 
 
 class Arena:
@@ -92,9 +61,9 @@ class Arena:
         seed: int = 0,
         close_margin: float = 1.0,
         tie_margin: float = 0.0,
-        on_judge_failure: Literal["raise", "drop_group"] = "drop_group",
+        on_judge_failure: OnJudgeFailure = "drop_group",
         max_failed_fraction: float = 0.25,
-        rematches: Literal["reuse", "replay"] = "reuse",
+        rematches: Rematches = "reuse",
         share_identical: bool = True,
     ) -> None:
         """Set up an arena.
@@ -121,25 +90,6 @@ class Arena:
         Raises:
             ConfigError: a setting out of range.
         """
-        _must(
-            presentation in ("both", "random", "second_if_close"),
-            "presentation",
-            "be both, random or second_if_close",
-            presentation,
-        )
-        _must(
-            on_judge_failure in ("raise", "drop_group"),
-            "on_judge_failure",
-            "be raise or drop_group",
-            on_judge_failure,
-        )
-        _must(rematches in ("reuse", "replay"), "rematches", "be reuse or replay", rematches)
-        _must(concurrency >= 1, "concurrency", "be at least 1 call", concurrency)
-        _must(close_margin >= 0, "close_margin", "be at least 0 points", close_margin)
-        _must(tie_margin >= 0, "tie_margin", "be at least 0 points", tie_margin)
-        _must(
-            0 <= max_failed_fraction <= 1, "max_failed_fraction", "lie in 0-1", max_failed_fraction
-        )
         self.topology = topology
         self.judge = judge
         self.presentation = presentation
@@ -151,6 +101,13 @@ class Arena:
         self.max_failed_fraction = max_failed_fraction
         self.rematches = rematches
         self.share_identical = share_identical
+        require_choice(self, "presentation", Presentation)
+        require_choice(self, "on_judge_failure", OnJudgeFailure)
+        require_choice(self, "rematches", Rematches)
+        require(concurrency >= 1, self, "concurrency", "be at least 1 call")
+        require(close_margin >= 0, self, "close_margin", "be at least 0 points")
+        require(tie_margin >= 0, self, "tie_margin", "be at least 0 points")
+        require(0 <= max_failed_fraction <= 1, self, "max_failed_fraction", "lie in 0-1")
         self._slots: tuple[asyncio.AbstractEventLoop, CallSlots] | None = None
 
     async def run(self, groups: Sequence[Group], step: int = 0) -> list[ArenaResult]:
@@ -189,7 +146,7 @@ class Arena:
                 memory.rounds_left -= 1
                 pairings = rounds.send(matches)
         except StopIteration as stop:
-            return self._result(stop.value, memory)
+            return memory.log.result(stop.value, self.max_failed_fraction)
 
     async def _play_round(self, pairings: Sequence[Pairing], memory: _Memory) -> list[Match]:
         """Ask about the pairs not known yet, all at once, and return every pairing's match."""
@@ -207,12 +164,8 @@ class Arena:
         outcomes = {}
         for pair, pair_strands in asked.items():
             calls = [call for _ in pair_strands for call in next(answers)]
-            memory.calls += calls
-            memory.num_judged += 1
+            memory.log.add(calls, is_same=pair[0] == pair[1])
             outcomes[pair] = self._outcome(pair, calls)
-            if pair[0] != pair[1] and len(calls) == 2:
-                memory.num_both_orders += outcomes[pair].status != "failed"
-                memory.num_flips += is_flip(calls)
         known = memory.outcomes | outcomes
         # A failure is no result: a rematch asks again.
         memory.outcomes = {pair: out for pair, out in known.items() if out.status != "failed"}
@@ -284,28 +237,6 @@ class Arena:
             return merge_identical(calls[0])
         return merge_calls(calls, pair[0], self.tie_margin)
 
-    def _result(self, standings: Standings, memory: _Memory) -> ArenaResult:
-        statuses = [match.status for match in standings.matches]
-        num_failed = statuses.count("failed")
-        dropped = num_failed > self.max_failed_fraction * len(statuses)
-        decided = "decided" in statuses
-        advantages = advantages_from_ranks(standings.ranks)
-        return ArenaResult(
-            standings=standings,
-            advantages=advantages if decided and not dropped else np.zeros_like(advantages),
-            calls=tuple(memory.calls),
-            usage=sum_usage(call.usage for call in memory.calls),
-            num_matches=len(statuses),
-            num_judged=memory.num_judged,
-            num_ties=statuses.count("tie"),
-            num_failed=num_failed,
-            num_both_orders=memory.num_both_orders,
-            num_flips=memory.num_flips,
-            decided=decided,
-            dropped=dropped,
-            dimension_means=dimension_means(memory.calls),
-        )
-
 
 def _pair_of(pairing: Pairing, class_of: Sequence[int]) -> tuple[int, int]:
     one, other = class_of[pairing.first], class_of[pairing.second]
@@ -320,8 +251,3 @@ def _identity_classes(trajectories: Sequence[Trajectory]) -> list[int]:
         content = repr((trajectory.finish, trajectory.messages)) if trajectory.messages else index
         classes.append(first_with.setdefault(str(content), index))
     return classes
-
-
-def _must(holds: bool, name: str, must: str, got: object) -> None:
-    if not holds:
-        raise ConfigError(f"{name} must {must}, got {got!r} (Arena). Change that setting.")

@@ -2,8 +2,8 @@
 
 Two figures: simulated matches a second on one core through each topology, and the time the
 scheduler takes against the ideal, max(critical path, calls / concurrency) x latency, with a fake
-judge of fixed latency. Both print what they measured, and the CPU time next to the wall-clock:
-on a busy machine only the CPU time is a property of this code.
+judge of fixed latency. On a busy machine the fastest batch and the CPU time tell more than the mean
+and the wall-clock, so all are printed.
 """
 
 import argparse
@@ -94,29 +94,33 @@ def verdict_table(size: int, seed: int) -> list[list[Match]]:
 
 
 def time_topology(name: str, size: int, seconds: float, seed: int = 0) -> dict[str, float]:
-    """Play tournaments with precomputed verdicts for about `seconds`.
+    """Play tournaments with precomputed verdicts for about `seconds` of wall-clock.
 
     Returns:
-        `tournaments`, `matches`, and `matches_per_s`, matches a second of CPU time on one core.
+        `matches`, `best_matches_per_s` of the fastest batch of 8 tournaments, and
+        `mean_matches_per_s` over all, on one core. The best is what the code can do; on a shared
+        machine the mean also says what the neighbours did.
     """
     topology = TOPOLOGIES[name]()
     table = verdict_table(size, seed)
     rng = generator_for(seed, "benchmark/orders", size)
-    orders = [rng.permutation(size).tolist() for _ in range(64)]
+    orders = [rng.permutation(size).tolist() for _ in range(8)]
 
     def decide(pairing: Pairing) -> Match:
         return table[pairing[0]][pairing[1]]
 
-    tournaments = matches = 0
-    start = time.process_time()
-    while (elapsed := time.process_time() - start) < seconds:
-        for order in orders:
-            matches += len(play(topology, size, decide, order).matches)
-        tournaments += len(orders)
+    matches = 0
+    best = 0.0
+    start = time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        batch_start = time.perf_counter()
+        batch = sum(len(play(topology, size, decide, order).matches) for order in orders)
+        best = max(best, batch / (time.perf_counter() - batch_start))
+        matches += batch
     return {
-        "tournaments": tournaments,
         "matches": matches,
-        "matches_per_s": matches / elapsed,
+        "best_matches_per_s": best,
+        "mean_matches_per_s": matches / elapsed,
     }
 
 
@@ -127,7 +131,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=16, help="N, contestants a group")
     parser.add_argument("--concurrency", type=int, default=64, help="judge calls in flight")
     parser.add_argument("--latency-s", type=float, default=0.5, help="of the fake judge")
-    parser.add_argument("--seconds", type=float, default=1.0, help="CPU time per simulated cell")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each simulated cell")
     parser.add_argument("--sizes", type=int, nargs="+", default=[8, 16, 32, 64])
     parser.add_argument("--only", choices=["scheduler", "simulation"])
     options = parser.parse_args(arguments)
@@ -144,11 +148,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _print_simulation(sizes: list[int], seconds: float) -> None:
-    print(f"simulated matches a second on one core (NumPy {np.__version__})")
-    print(f"{'topology':20}" + "".join(f"{f'N={size}':>12}" for size in sizes))
+    print(f"simulated matches a second on one core, fastest batch / mean (NumPy {np.__version__})")
+    print(f"{'topology':20}" + "".join(f"{f'N={size}':>22}" for size in sizes))
     for name in TOPOLOGIES:
-        rates = [time_topology(name, size, seconds)["matches_per_s"] for size in sizes]
-        print(f"{name:20}" + "".join(f"{rate:12,.0f}" for rate in rates), flush=True)
+        cells = [time_topology(name, size, seconds) for size in sizes]
+        row = [f"{c['best_matches_per_s']:,.0f} / {c['mean_matches_per_s']:,.0f}" for c in cells]
+        print(f"{name:20}" + "".join(f"{cell:>22}" for cell in row), flush=True)
 
 
 def _print_scheduler(measure: Callable[[str], dict[str, float]], title: str) -> None:

@@ -6,11 +6,11 @@ the default: `order` is the seeding, and no match is spent on it.
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from arena_lightning.arena.bracket import Bracket, BracketKind, double_bracket
 from arena_lightning.arena.knockout import Knockout, KnockoutTie
-from arena_lightning.arena.seeding import seed_by_anchor
+from arena_lightning.arena.options import require_choice
+from arena_lightning.arena.seeding import Seeding, seed_by_anchor
 from arena_lightning.arena.standings import Tally, TournamentCost
 from arena_lightning.types import Bye, Match, Pairing, Standings
 
@@ -23,7 +23,7 @@ class DoubleEliminationTopology:
     winners' bracket, and feeds cross over so that rematches come late.
     """
 
-    seeding: Literal["anchor", "order"] = "order"
+    seeding: Seeding = "order"
     """A random start as in the paper: seeds as `order` has them; or a pass against the anchor."""
     bracket_reset: bool = False
     """Whether a loss in the grand final, the winners' champion's first, is played again. It tells
@@ -32,6 +32,11 @@ class DoubleEliminationTopology:
     tie: KnockoutTie = "score"
     anchor: int = 0
     """The contestant the others meet in a seeding pass; 0 by contract."""
+
+    def __post_init__(self) -> None:
+        require_choice(self, "bracket", BracketKind)
+        require_choice(self, "seeding", Seeding)
+        require_choice(self, "tie", KnockoutTie)
 
     def cost(self, size: int) -> TournamentCost:
         seeding = int(self.seeding == "anchor" and size > 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
+from arena_lightning.arena.options import require, require_choice
 from arena_lightning.arena.standings import (
     SCALE,
     Tally,
@@ -15,8 +16,9 @@ from arena_lightning.arena.standings import (
     new_pairing,
     ranks_from_keys,
 )
-from arena_lightning.errors import ConfigError
 from arena_lightning.types import Bye, Match, Pairing, Standings
+
+TieBreak = Literal["shared", "score"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +27,12 @@ class RoundRobinTopology:
 
     tie_points: float = 0.5
     """What a tie is worth to each side, 0-0.5. The paper's eq. 4: 0; the released code: 0.5."""
-    tie_break: Literal["shared", "score"] = "shared"
+    tie_break: TieBreak = "shared"
     """Equal points share their ranks (the paper), or go by mean score first."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.tie_points <= 0.5:
-            raise ConfigError(
-                f"tie_points must lie between 0 and 0.5, got {self.tie_points} "
-                "(RoundRobinTopology). Use 0.5, or 0 as in the paper's eq. 4."
-            )
+        require(0.0 <= self.tie_points <= 0.5, self, "tie_points", "lie in 0-0.5")
+        require_choice(self, "tie_break", TieBreak)
 
     def cost(self, size: int) -> TournamentCost:
         return TournamentCost(matches=size * (size - 1) // 2, rounds=int(size > 1))

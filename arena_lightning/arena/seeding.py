@@ -5,10 +5,14 @@ an argument so that a test can relabel it. Nothing here knows brackets.
 """
 
 from collections.abc import Generator, Sequence
+from typing import Literal
 
 from arena_lightning.arena.standings import SCALE, Tally, new_pairing
 from arena_lightning.errors import ConfigError
 from arena_lightning.types import Match, Pairing
+
+Seeding = Literal["anchor", "order"]
+"""Seeds by a pass against the anchor, or a random start: seeds as `order` has them."""
 
 
 class Averages:

@@ -6,11 +6,11 @@ perfect judge for every N) and the paper's Algorithm 1. Byes go to the top seeds
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from arena_lightning.arena.bracket import BracketKind, single_bracket
 from arena_lightning.arena.knockout import Knockout, KnockoutTie
-from arena_lightning.arena.seeding import seed_by_anchor
+from arena_lightning.arena.options import require_choice
+from arena_lightning.arena.seeding import Seeding, seed_by_anchor
 from arena_lightning.arena.standings import Tally, TournamentCost
 from arena_lightning.types import Bye, Match, Pairing, Standings
 
@@ -25,11 +25,16 @@ class SingleEliminationTopology:
 
     bracket: BracketKind = "fold"
     """`fold`: 1 and 2 can meet only in the final, 1-4 only in the semi-finals; `algorithm1`."""
-    seeding: Literal["anchor", "order"] = "anchor"
+    seeding: Seeding = "anchor"
     """Seeds by a pass against the anchor, or a random start: seeds as `order` has them."""
     tie: KnockoutTie = "score"
     anchor: int = 0
     """The contestant the others meet in the seeding pass; 0 by contract."""
+
+    def __post_init__(self) -> None:
+        require_choice(self, "bracket", BracketKind)
+        require_choice(self, "seeding", Seeding)
+        require_choice(self, "tie", KnockoutTie)
 
     def cost(self, size: int) -> TournamentCost:
         passes = 2 if self.seeding == "anchor" else 1

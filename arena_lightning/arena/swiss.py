@@ -6,9 +6,10 @@ contestant rests each round: the lowest in the table among those who rested leas
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from arena_lightning.arena.matching import augment_matching, greedy_matching
+from arena_lightning.arena.options import require
 from arena_lightning.arena.standings import (
     SCALE,
     Tally,
@@ -16,7 +17,6 @@ from arena_lightning.arena.standings import (
     new_pairing,
     ranks_from_keys,
 )
-from arena_lightning.errors import ConfigError
 from arena_lightning.types import Bye, Match, Pairing, Standings
 
 SwissTieBreak = Literal["buchholz", "score"]
@@ -38,11 +38,10 @@ class SwissTopology:
     failed matches not at all; `score`: mean judge score. The paper: buchholz alone."""
 
     def __post_init__(self) -> None:
-        if self.num_rounds is not None and self.num_rounds < 1:
-            raise ConfigError(
-                f"num_rounds must be at least 1, got {self.num_rounds} (SwissTopology). "
-                "Leave it out for ceil(log2 N) rounds."
-            )
+        rounds = self.num_rounds
+        require(rounds is None or rounds >= 1, self, "num_rounds", "be None or at least 1")
+        known = set(self.tie_breaks) <= set(get_args(SwissTieBreak))
+        require(known, self, "tie_breaks", "hold only buchholz and score")
 
     def cost(self, size: int) -> TournamentCost:
         rounds = self._num_rounds(size)
