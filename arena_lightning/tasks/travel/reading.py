@@ -5,7 +5,7 @@ which names exist (the index) but not which statements are true. Lines copied fr
 said before count for nothing but length.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from arena_lightning.tasks.travel.facts import Fact, facts_in
@@ -19,6 +19,7 @@ from arena_lightning.tasks.travel.wording import (
     LABEL,
     MODES,
     PICK,
+    RIDE,
     RUN,
     TO_THE_JUDGE,
     TOOL_SYNTAX,
@@ -80,8 +81,10 @@ def read_answer(
         numbers: flight and train numbers seen in this trajectory.
         given: canonical names that the query itself gave; they are not listed by the answer.
     """
-    query_grams = _grams(tokens_of(query))
-    seen: set[tuple[str, ...]] = set()
+    query_grams = _grams(tokens_of(query), 3)
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    named: set[str] = set()
+    said_grams: set[tuple[str, ...]] = set()
     lines: list[Line] = []
     told: set[tuple[str, str, float | str]] = set()
     num_retold = 0
@@ -98,25 +101,30 @@ def read_answer(
         listed = [span for span in known if span[2] not in given]
         addresses = bool(TO_THE_JUDGE.search(raw))
         num_addressing += addresses
-        repeated = tokens in seen
+        # "- 8 EUR" may stand under two places: it repeats only what was said of the same one.
+        said_of = (carried if BULLET.match(raw) and not known else "", tokens)
+        things = {name for _, _, name in listed} | {m.lastgroup or "" for m in MODES.finditer(raw)}
+        is_news = bool(things - named) or PICK.search(raw)
+        repeated = said_of in seen or (not is_news and _is_copy(tokens, said_grams, 2, 0.75))
         num_repeats += repeated
-        seen.add(tokens)
+        seen.add(said_of)
+        named |= things
+        said_grams |= _grams(tokens, 2)
         strange = dict.fromkeys(_unknown_names(raw, known, places))
         unknown |= strange
         if strange:
             carried = ""
-        copied = not is_heading(raw) and _is_copy(tokens, query_grams)
+        of_before, carried = carried, listed[-1][2] if listed else carried
+        copied = not is_heading(raw) and _is_copy(tokens, query_grams, 3, 0.6)
         if repeated or copied or (addresses and not listed):
             wasted_words += num_words(raw)
             continue
-        line = _line(raw, listed, carried)
+        line = _line(raw, listed, of_before)
         lines.append(line)
         if line.pick_start < 0 and line.total_start < 0:
             said = {(owner, fact.kind, fact.value) for owner, fact in line.facts}
             num_retold += len(said & told)
             told |= said
-        if line.names:
-            carried = line.names[-1]
     days = {match.group() for line in lines for match in DAY.finditer(line.text)}
     return Reading(
         tuple(lines),
@@ -171,7 +179,7 @@ def _owner(fact: Fact, anchors: Sequence[tuple[int, str]]) -> str:
     return before[-1] if before else (anchors[0][1] if anchors else "")
 
 
-def _grams(tokens: Iterable[str], size: int = 3) -> frozenset[tuple[str, ...]]:
+def _grams(tokens: Iterable[str], size: int) -> frozenset[tuple[str, ...]]:
     words = list(tokens)
     return frozenset(tuple(words[i : i + size]) for i in range(len(words) - size + 1))
 
@@ -183,14 +191,14 @@ def is_heading(text: str) -> bool:
     return bold or bare.startswith("#") or bare.rstrip(" *").endswith((":", "："))
 
 
-def _is_copy(tokens: tuple[str, ...], query_grams: frozenset[tuple[str, ...]]) -> bool:
-    """Whether most of a line's word triples stand in the query too."""
-    grams = _grams(tokens)
-    return len(tokens) >= 5 and sum(gram in query_grams for gram in grams) > 0.6 * len(grams)
+def _is_copy(tokens: tuple[str, ...], source: Set[tuple[str, ...]], size: int, most: float) -> bool:
+    """Whether more than a share of a line's runs of `size` words stand in the source too."""
+    grams = _grams(tokens, size)
+    return len(tokens) >= 5 and sum(gram in source for gram in grams) > most * len(grams)
 
 
 def _unknown_names(raw: str, known: list[tuple[int, int, str]], places: NameIndex) -> Iterator[str]:
-    """Yield what a line lists that nobody knows: name-like runs, and unknown heads of bullets."""
+    """Yield what a line lists that nobody knows: names, ride numbers, unknown heads of bullets."""
     masked = raw
     for start, end, _ in known:
         masked = masked[:start] + "#" * (end - start) + masked[end:]
@@ -200,6 +208,10 @@ def _unknown_names(raw: str, known: list[tuple[int, int, str]], places: NameInde
             if places.looks_like_a_name(" ".join(words[first:])):
                 yield " ".join(words[first:])
                 return
+    rides = RIDE.findall(masked)
+    if rides:
+        yield from rides
+        return
     bullet = BULLET.match(raw)
     if not bullet or known:
         return

@@ -49,6 +49,7 @@ BEFORE_DIFFERENCE = re.compile(r"(?:\bby|saves?|saving|extra|省|快|慢|便宜|
 AFTER_DIFFERENCE = re.compile(
     r"^\W*(?:faster|slower|cheaper|dearer|more|less|longer|shorter|earlier|later)\b", re.IGNORECASE
 )
+RIDE = re.compile(r"\b[A-Z]{1,3}\d{2,4}\b")
 RUN = re.compile(r"[A-Z][\w'’&-]*(?:[ \t]+[A-Z][\w'’&-]*){1,4}")
 HEAD = re.compile(r"^[\s*_]*([^:：|(（,，;–—]{2,40}?)[*_]*\s*(?:[:：|(（,，;–—]|\s-\s|$)")
 LABEL = re.compile(
