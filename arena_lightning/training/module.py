@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -19,6 +20,7 @@ from arena_lightning.policy.model import reference_of
 from arena_lightning.policy.packing import MicroBatch, Totals, count_totals, pack
 from arena_lightning.training.data import PromptBatch, RolloutBatch
 from arena_lightning.training.policy_module import PolicyModule
+from arena_lightning.types import Group
 
 
 class ArenaModule(PolicyModule):
@@ -27,11 +29,18 @@ class ArenaModule(PolicyModule):
     Args:
         loss: ratio level, clips, KL, mismatch correction, normalisation.
         updates_per_rollout: optimizer steps a rollout; its groups are dealt out among them.
+        trained_per_group: train on this many trajectories of each group, those with the largest
+            |advantage|; None trains on all. Updates cost more than rollouts on CPU, and the
+            extremes carry most of the signal (PODS, arXiv:2504.13818).
         kwargs: see `PolicyModule`.
     """
 
     def __init__(
-        self, loss: LossConfig | None = None, updates_per_rollout: int = 1, **kwargs: Any
+        self,
+        loss: LossConfig | None = None,
+        updates_per_rollout: int = 1,
+        trained_per_group: int | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if updates_per_rollout < 1:
@@ -39,7 +48,13 @@ class ArenaModule(PolicyModule):
                 f"updates_per_rollout must be at least 1, got {updates_per_rollout} "
                 "(model.updates_per_rollout). Raise it."
             )
+        if trained_per_group is not None and trained_per_group < 1:
+            raise ConfigError(
+                f"trained_per_group must be at least 1, got {trained_per_group} "
+                "(model.trained_per_group). Raise it, or leave it out to train on all."
+            )
         self.loss = loss or LossConfig()
+        self.trained_per_group = trained_per_group
         self.updates_per_rollout = updates_per_rollout
         self.temperature = 1.0
 
@@ -74,6 +89,12 @@ class ArenaModule(PolicyModule):
         """Pack every `updates_per_rollout`-th group; totals count all of its trained tokens."""
         chosen = slice(share, None, self.updates_per_rollout)
         groups, advantages = rollouts.groups[chosen], rollouts.advantages[chosen]
+        if self.trained_per_group is not None:
+            pairs = [
+                extremes(group, values, self.trained_per_group)
+                for group, values in zip(groups, advantages, strict=True)
+            ]
+            groups, advantages = zip(*pairs, strict=True) if pairs else ((), ())
         batches = pack(
             groups,
             advantages,
@@ -110,3 +131,13 @@ class ArenaModule(PolicyModule):
                 reference = self._logprobs(model, micro).logprobs
         mine = self._logprobs(self.policy, micro, entropy=True)
         return policy_loss(micro, self.loss, totals, mine.logprobs, old, reference, mine.entropy)
+
+
+def extremes(group: Group, advantages: np.ndarray, count: int) -> tuple[Group, np.ndarray]:
+    """Return the `count` trajectories with the largest |advantage| and their advantages.
+
+    Contestant order is kept; of equals the earlier contestants are taken.
+    """
+    order = np.argsort(-np.abs(advantages), kind="stable")[:count]
+    kept = sorted(int(index) for index in order)
+    return Group(group.prompt, tuple(group.trajectories[i] for i in kept)), advantages[kept]
