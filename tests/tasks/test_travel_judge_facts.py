@@ -1,6 +1,7 @@
 """What the offline judge makes of single facts, calls and styles."""
 
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -196,3 +197,13 @@ def test_shorter_answer_with_the_same_facts_is_as_good():
         if lines[0].endswith(":") and not lines[0].startswith("Day"):
             shorter = answering(full, "\n".join(lines[1:]))
             assert rated(prompt, shorter).score >= rated(prompt, full).score - 1e-9
+
+
+@pytest.mark.parametrize("text", ["A", "A b ", "1.1,1 ", "- X: ", "12:30-", "**", "公里", "Aa' "])
+def test_degenerate_loops_are_read_in_linear_time(text):
+    """A small model may repeat itself up to the length limit; CPU seconds, so load is no matter."""
+    prompt = world()[2][0]
+    looping = Trajectory(prompt.prompt_id, (Message("assistant", text * (20_000 // len(text))),))
+    started = time.process_time()
+    assert rated(prompt, looping).score == 0
+    assert time.process_time() - started < 1.0

@@ -18,7 +18,7 @@ from arena_lightning.types import Prompt, Trajectory, Verdict
 
 PATH_WEIGHT = 0.6
 ANSWER_WEIGHT = 0.4
-_CACHE_SIZE = 4096
+_CACHE_SIZE = 512
 
 
 class TravelJudge:

@@ -50,7 +50,7 @@ AFTER_DIFFERENCE = re.compile(
     r"^\W*(?:faster|slower|cheaper|dearer|more|less|longer|shorter|earlier|later)\b", re.IGNORECASE
 )
 RIDE = re.compile(r"\b[A-Z]{1,3}\d{2,4}\b")
-RUN = re.compile(r"[A-Z][\w'’&-]*(?:[ \t]+[A-Z][\w'’&-]*){1,4}")
+RUN = re.compile(r"(?<!\w)[A-Z][\w'’&-]*+(?:[ \t]+[A-Z][\w'’&-]*+){1,4}")
 HEAD = re.compile(r"^[\s*_]*([^:：|(（,，;–—]{2,40}?)[*_]*\s*(?:[:：|(（,，;–—]|\s-\s|$)")
 LABEL = re.compile(
     r"\b(?:ratings?|prices?|costs?|hours?|open\w*|clos\w*|distances?|times?|notes?|tips?|budget"
