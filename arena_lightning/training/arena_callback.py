@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import Logger
 
 from arena_lightning.arena import TOPOLOGIES, Arena, ArenaResult, build_topology
 from arena_lightning.errors import ConfigError
@@ -31,6 +32,7 @@ from arena_lightning.training.freshness import check_freshness
 from arena_lightning.training.judge_choice import JudgeChoice, build_judge
 from arena_lightning.training.module import ArenaModule
 from arena_lightning.training.records import group_record, write_jsonl
+from arena_lightning.training.sample_table import log_sample_table
 from arena_lightning.training.weight_sync import WeightSync
 from arena_lightning.types import Group, Prompt, Trajectory
 
@@ -56,6 +58,7 @@ class ArenaCallback(Callback):
         max_policy_lag: oldest policy version a trajectory may have, in optimizer steps.
         shuffle_advantages: control experiment: permute advantages within each group, so that the
             ranking carries no information.
+        sample_table_every_n_steps: steps between tables of best and worst trajectories in W&B.
         seed: root seed of sampling, starting orders and shuffles.
     """
 
@@ -75,6 +78,7 @@ class ArenaCallback(Callback):
         on_judge_failure: Literal["raise", "drop_group"] = "drop_group",
         max_policy_lag: int = 0,
         shuffle_advantages: bool = False,
+        sample_table_every_n_steps: int = 10,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -102,6 +106,7 @@ class ArenaCallback(Callback):
         self.limits = limits or SamplingLimits()
         self.max_policy_lag = max_policy_lag
         self.shuffle_advantages = shuffle_advantages
+        self.sample_table_every_n_steps = max(1, sample_table_every_n_steps)
         self.seed = seed
         self.task: Task = TravelTask(language=language)
         self.judge: Judge = build_judge(judge or JudgeChoice(), self.task)
@@ -123,7 +128,9 @@ class ArenaCallback(Callback):
                 f"an `arena` section needs an ArenaModule, got {type(pl_module).__name__} "
                 "(model.class_path). Correct one of them."
             )
+        self._check_judgeable(trainer)
         pl_module.temperature = self.temperature
+        pl_module.train_on_anchor = self.train_on_anchor
         chat = chat_format_for(pl_module.model_dir)
         started = time.monotonic()
         self.engine.start(pl_module.model_dir, chat.stop_ids, self.seed)
@@ -138,6 +145,17 @@ class ArenaCallback(Callback):
                 f"judge: {self.judge.name}\n"
                 f"each group of {self.group_size}: {cost.matches} matches, {cost.rounds} rounds",
                 flush=True,
+            )
+
+    def _check_judgeable(self, trainer: Trainer) -> None:
+        """Refuse prompts that the offline rubric can't judge before anything is loaded."""
+        prompts = getattr(trainer.datamodule, "prompts", ())
+        blind = next((p for p in prompts if not p.needs), None)
+        if blind is not None:
+            raise ConfigError(
+                f"the offline travel rubric needs each prompt's machine-readable `needs`, got none "
+                f"for {blind.prompt_id!r} (data.prompts_file). Queries of your own want an LLM "
+                "judge."
             )
 
     def on_train_batch_start(
@@ -182,7 +200,7 @@ class ArenaCallback(Callback):
                 "time/prepare_s": time.monotonic() - started,
             }
         )
-        self._write(Path(trainer.default_root_dir), batch, results)
+        self._write(Path(trainer.default_root_dir), batch, results, trainer.loggers)
 
     def sync(self, module: LightningModule) -> dict[str, float]:
         """Bring the engine to the module's weights, verified; does nothing when it has them."""
@@ -237,7 +255,13 @@ class ArenaCallback(Callback):
         assert self._loop is not None, "the arena is set up in on_fit_start"
         return self._loop
 
-    def _write(self, run_dir: Path, batch: PromptBatch, results: Sequence[ArenaResult]) -> None:
+    def _write(
+        self,
+        run_dir: Path,
+        batch: PromptBatch,
+        results: Sequence[ArenaResult],
+        loggers: Sequence[Logger],
+    ) -> None:
         assert batch.rollouts is not None, "written after it was filled"
         records = [
             group_record(batch.step, group, result, advantages)
@@ -246,6 +270,8 @@ class ArenaCallback(Callback):
             )
         ]
         write_jsonl(run_dir / "steps" / f"step-{batch.step + 1:06d}.jsonl", records)
+        if batch.step % self.sample_table_every_n_steps == 0:
+            log_sample_table(loggers, batch.step + 1, batch.rollouts.groups, results)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if self._loop is not None:

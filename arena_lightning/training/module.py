@@ -57,6 +57,7 @@ class ArenaModule(PolicyModule):
         self.trained_per_group = trained_per_group
         self.updates_per_rollout = updates_per_rollout
         self.temperature = 1.0
+        self.train_on_anchor = True
 
     @property
     def needs_reference(self) -> bool:
@@ -89,12 +90,10 @@ class ArenaModule(PolicyModule):
         """Pack every `updates_per_rollout`-th group; totals count all of its trained tokens."""
         chosen = slice(share, None, self.updates_per_rollout)
         groups, advantages = rollouts.groups[chosen], rollouts.advantages[chosen]
-        if self.trained_per_group is not None:
-            pairs = [
-                extremes(group, values, self.trained_per_group)
-                for group, values in zip(groups, advantages, strict=True)
-            ]
-            groups, advantages = zip(*pairs, strict=True) if pairs else ((), ())
+        pairs = [
+            self._trained(group, values) for group, values in zip(groups, advantages, strict=True)
+        ]
+        groups, advantages = zip(*pairs, strict=True) if pairs else ((), ())
         batches = pack(
             groups,
             advantages,
@@ -103,6 +102,15 @@ class ArenaModule(PolicyModule):
             drop_zero_advantages=not self.needs_reference,
         )
         return batches, self._global(count_totals(groups))
+
+    def _trained(self, group: Group, advantages: np.ndarray) -> tuple[Group, np.ndarray]:
+        """Return what of a group enters the loss; the anchor is its contestant 0."""
+        if not self.train_on_anchor:
+            group = Group(group.prompt, group.trajectories[1:])
+            advantages = advantages[1:]
+        if self.trained_per_group is None:
+            return group, advantages
+        return extremes(group, advantages, self.trained_per_group)
 
     def _global(self, totals: Totals) -> Totals:
         if self.trainer.world_size == 1:

@@ -104,3 +104,13 @@ def test_resuming_without_a_run_says_so(tiny_config, capsys):
     code, error = run(tiny_config(), capsys, "--ckpt_path", "last")
     assert code == 2
     assert "needs a run to go on with" in error
+
+
+def test_queries_that_the_offline_rubric_cannot_judge_are_refused_at_once(
+    tiny_config, tmp_path, capsys
+):
+    path = tmp_path / "prompts.jsonl"
+    path.write_text('{"query": "Plan my week in Lyon"}\n')
+    code, error = run(tiny_config(data__init_args__prompts_file=str(path)), capsys)
+    assert code == 2
+    assert "LLM judge" in error
