@@ -6,6 +6,8 @@ contestant rests each round: the lowest in the table among those who rested leas
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
 from typing import Literal, get_args
 
 from arena_lightning.arena.matching import augment_matching, greedy_matching
@@ -105,44 +107,62 @@ def _buchholz(tally: Tally, rates: Sequence[float | None]) -> list[int]:
 def _table(order: Sequence[int], tally: Tally) -> list[int]:
     """Return the contestants, most points a match first; equal ones keep `order`.
 
-    Nothing played yet, or nothing that counted, stands half-way.
+    Nothing counted yet is unbeaten: it meets the others that are, so that one of them is left.
     """
     played = tally.played
     if min(played) == max(played):
         return sorted(order, key=tally.points.__getitem__, reverse=True)
-    keys = [0.5 if rate is None else rate for rate in tally.point_rates()]
+    keys = [1.0 if rate is None else rate for rate in tally.point_rates()]
     return sorted(order, key=keys.__getitem__, reverse=True)
 
 
 def _pair_round(
     table: Sequence[int], met: Sequence[set[int]], byes: Sequence[int]
 ) -> tuple[list[Pairing], int | None]:
-    """Pair the table, best first, and name who rests.
+    """Pair neighbours of the table without a rematch, and name who rests if the table is odd.
 
-    Who rests is the lowest of those with the fewest byes that leaves the others a round without
-    rematches; if none does, the lowest of them.
+    Who rests is among those with the fewest byes. Of all ways without a rematch, one that leaves
+    the top of the table as it is comes first, then one that lets the lowest rest: under a perfect
+    judge the unbeaten meet until one is left. Rematches happen only where no way avoids them.
     """
-    if len(table) % 2 == 0:
-        return _pair_all(table, met)[0], None
-    fewest = min(byes)
-    fallback: tuple[list[Pairing], int] | None = None
-    for resting in reversed(table):
-        if byes[resting] == fewest:
-            pairings, num_rematches = _pair_all([c for c in table if c != resting], met)
+    resters: list[int | None] = [None]
+    if len(table) % 2:
+        fewest = min(byes)
+        resters = [contestant for contestant in reversed(table) if byes[contestant] == fewest]
+    drafts = []
+    for resting in resters:
+        playing = [contestant for contestant in table if contestant != resting]
+        pairs, stranded = _pair_greedily(playing, met)
+        if not stranded:
+            return list(map(new_pairing, pairs)), resting
+        drafts.append((resting, pairs, stranded))
+    place_of = {contestant: place for place, contestant in enumerate(table)}
+    reopened = 0
+    while True:
+        mended = []
+        for resting, pairs, stranded in drafts:
+            kept = max(len(pairs) - reopened, 0)
+            loose = sorted(chain(stranded, *pairs[kept:]), key=place_of.__getitem__)
+            repaired, num_rematches = _pair_by_matching(loose, met)
             if not num_rematches:
-                return pairings, resting
-            fallback = fallback or (pairings, resting)
-    assert fallback is not None, "an odd table must have somebody to rest"
-    return fallback
+                return list(map(new_pairing, pairs[:kept] + repaired)), resting
+            mended.append((num_rematches, pairs[:kept] + repaired, resting))
+        if reopened >= len(table) // 2:
+            _, pairs, resting = min(mended, key=itemgetter(0))
+            return list(map(new_pairing, pairs)), resting
+        reopened = 2 * reopened + 1
 
 
-def _pair_all(table: Sequence[int], met: Sequence[set[int]]) -> tuple[list[Pairing], int]:
-    """Pair everybody with the nearest in the table not met before; return also the rematches."""
+def _pair_greedily(
+    table: Sequence[int], met: Sequence[set[int]]
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Pair from the top with the nearest not met before; return also who is left stranded."""
     neighbours = list(zip(table[::2], table[1::2], strict=True))
     if all([second not in met[first] for first, second in neighbours]):
-        return list(map(new_pairing, neighbours)), 0
+        return neighbours, []
     free = list(table)
     pairs: list[tuple[int, int]] = []
+    stranded: list[int] = []
     while free:
         first = free.pop(0)
         played = met[first]
@@ -152,12 +172,14 @@ def _pair_all(table: Sequence[int], met: Sequence[set[int]]) -> tuple[list[Pairi
                 pairs.append((first, second))
                 break
         else:
-            return _pair_by_matching(table, met)
-    return list(map(new_pairing, pairs)), 0
+            stranded.append(first)
+    return pairs, stranded
 
 
-def _pair_by_matching(table: Sequence[int], met: Sequence[set[int]]) -> tuple[list[Pairing], int]:
-    """Pair with as few rematches as possible, when the greedy pairing strands somebody."""
+def _pair_by_matching(
+    table: Sequence[int], met: Sequence[set[int]]
+) -> tuple[list[tuple[int, int]], int]:
+    """Pair with as few rematches as possible; return also how many."""
     size = len(table)
     candidates = [
         sorted(
@@ -171,5 +193,4 @@ def _pair_by_matching(table: Sequence[int], met: Sequence[set[int]]) -> tuple[li
     alone = [vertex for vertex in range(size) if partner[vertex] < 0]
     for first, second in zip(alone[::2], alone[1::2], strict=True):
         partner[first], partner[second] = second, first
-    pairings = [new_pairing((table[a], table[b])) for a, b in enumerate(partner) if a < b]
-    return pairings, len(alone) // 2
+    return [(table[a], table[b]) for a, b in enumerate(partner) if a < b], len(alone) // 2
