@@ -164,3 +164,13 @@ def test_weather_differs_by_day_and_its_summary_goes_with_the_rain():
 def test_an_unknown_language_is_refused():
     with pytest.raises(ConfigError, match='language must be "en" or "zh", got'):
         World(0, "fr")
+
+
+def test_june_is_colder_than_december_south_of_the_equator():
+    southern = next(c for c in ENGLISH.cities() if c.country == "AU" and c.lat < -30)
+    month = [datetime.timedelta(days=d) for d in range(28)]
+
+    def mean_low(first):
+        return sum(ENGLISH.weather(southern, first + d).low_c for d in month) / 28
+
+    assert mean_low(datetime.date(2026, 6, 20)) < mean_low(datetime.date(2026, 12, 20))

@@ -9,10 +9,12 @@ import unicodedata
 from dataclasses import dataclass
 from functools import cache
 
-EUROPE = tuple(
-    "AT BE BG CH CZ DE DK EE ES FI FR GB GR HR HU IE IT LT LV NL NO PL PT RO RS SE SI SK".split()
+_EUROPE_CODES = (
+    "AT BE BG CH CZ DE DK EE ES FI FR GB GR HR HU IE IT LT LV NL NO PL PT RO RS SE SI SK"
 )
-OVERSEAS = tuple("AR AU BR CA CL CO IN JP KR MA MX NZ TH TR US VN ZA".split())
+_OVERSEAS_CODES = "AR AU BR CA CL CO IN JP KR MA MX NZ TH TR US VN ZA"
+EUROPE = tuple(_EUROPE_CODES.split())
+OVERSEAS = tuple(_OVERSEAS_CODES.split())
 """Beyond Europe: a policy that has seen few names copies new ones badly."""
 CHINA = ("CN",)
 _FLOORS = (
@@ -115,7 +117,7 @@ def _airports() -> tuple[Airport, ...]:
     return tuple(
         Airport(code, record["name"], float(record["lat"]), float(record["lon"]))
         for code, record in sorted(airportsdata.load("IATA").items())
-        if record["country"] in tuple(_FLOORS)
+        if record["country"] in _FLOORS
         and ("International" in record["name"] or "Airport" in record["name"])
     )
 

@@ -8,6 +8,7 @@ nearest one; each city has one invented station, at the city's real coordinates.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from arena_lightning.rng import generator_for
 from arena_lightning.tasks.travel.geo import City, nearest_airport
@@ -151,6 +152,13 @@ def places_of(seed: int, city: City, city_index: int, chinese: bool) -> tuple[Pl
 def _names(seed: int, kind_index: int, kind: str, city_index: int, chinese: bool) -> Sequence[str]:
     """Deal each kind's pool of names out over the cities, so none appears twice."""
     count = PROFILES[kind].per_city
+    pool = _shuffled_names(seed, kind_index, kind, chinese)
+    start = city_index * count
+    return [pool[(start + i) % len(pool)] for i in range(count)]
+
+
+@cache
+def _shuffled_names(seed: int, kind_index: int, kind: str, chinese: bool) -> tuple[str, ...]:
     if chinese:
         pool = [h + t + ZH_NOUNS[kind] for h in _ZH_HEADS for t in _ZH_TAILS]
     else:
@@ -163,8 +171,7 @@ def _names(seed: int, kind_index: int, kind: str, city_index: int, chinese: bool
     # Two heads and tails can spell the same name.
     pool = list(dict.fromkeys(pool))
     order = generator_for(seed, "travel/names", kind_index, int(chinese)).permutation(len(pool))
-    start = city_index * count
-    return [pool[order[(start + i) % len(pool)]] for i in range(count)]
+    return tuple(pool[int(i)] for i in order)
 
 
 def _fixed_places(city: City, chinese: bool) -> tuple[Place, ...]:

@@ -104,8 +104,10 @@ class World:
 
         Names are unique within a world, so `city` only narrows.
         """
-        place = self._place_by_name.get(name.strip().lower())
-        return None if city is not None and place and place.city != city.name else place
+        wanted = name.strip().lower()
+        if city is not None:
+            return next((p for p in self.places(city) if p.name.lower() == wanted), None)
+        return self._place_by_name.get(wanted)
 
     @cached_property
     def _place_by_name(self) -> dict[str, Place]:
@@ -125,6 +127,8 @@ class World:
             self.seed, "travel/weather", self._index[city.name], date.toordinal()
         )
         season = -math.cos((date.timetuple().tm_yday - 20) / 365 * 2 * math.pi)
+        if city.lat < 0:
+            season = -season
         mean = 27 - abs(city.lat) * 0.36 + 9 * season
         low = round(mean - 4 + float(generator.normal(0, 2)))
         rain = int(generator.choice([0, 10, 20, 40, 60, 80]))
