@@ -22,6 +22,7 @@ from arena_lightning.policy.embedded import EMBEDDED, check_model_dir, resolve_m
 from arena_lightning.policy.losses import LossStats
 from arena_lightning.policy.model import LoRAConfig, export_policy, load_policy, load_reference
 from arena_lightning.policy.packing import LAYOUTS
+from arena_lightning.training.memory import give_back_memory, peak_memory_gib
 
 MODEL_CACHE = Path("runs/models")
 PRECISIONS = ("float32", "bfloat16")
@@ -166,11 +167,14 @@ class PolicyModule(LightningModule):
             )
         optimizer.step()
         self.lr_schedulers().step()
+        optimizer.zero_grad()
+        give_back_memory()
         metrics = {} if stats is None else {f"train/{k}": v for k, v in stats.means().items()}
         return metrics | {
             "train/loss": float(total),
             "train/grad_norm": float(grad_norm),
             "train/learning_rate": optimizer.param_groups[0]["lr"],
+            "memory/peak_gib": peak_memory_gib(),
         }
 
     def log_now(self, metrics: dict[str, float], step: int) -> None:
