@@ -1,6 +1,6 @@
 """Free heap memory goes back to the system after each update.
 
-Micro-batches come in many shapes, and glibc keeps the holes they leave, so that a CPU run would grow
+Micro-batches come in many shapes, and glibc keeps the holes they leave: a CPU run would grow
 from step to step.
 """
 
