@@ -6,17 +6,22 @@ on those in chunks that are recomputed in the backward pass. Nothing here knows 
 with them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache
 
+from arena_lightning.policy.fast_llama import FastLlama, supports
 from arena_lightning.policy.model import body_and_head
 from arena_lightning.policy.packing import MicroBatch
 
-CHUNK_TOKENS = 512
+Precision = Literal["float32", "bfloat16", "float64"]
+CHUNK_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ def token_logprobs(
     batch: MicroBatch,
     temperature: float = 1.0,
     with_entropy: bool = False,
+    precision: Precision = "float32",
     chunk_tokens: int = CHUNK_TOKENS,
 ) -> TokenLogprobs:
     """Return log-probabilities of the micro-batch's trained tokens under `model`.
@@ -41,33 +47,48 @@ def token_logprobs(
         batch: rows of either layout; both give the same numbers and the same gradient.
         temperature: the sampling temperature; logits are divided by it, as the engine does.
         with_entropy: also return the entropy of each token's distribution (for metrics).
+        precision: dtype of the matrix products; parameters, their gradients and the log-softmax
+            stay as they are (float32).
         chunk_tokens: tokens whose logits exist at one time.
     """
+    dtype = getattr(torch, precision)
+    if precision != "float32" and supports(model):
+        fast = FastLlama(model, dtype)
+        states, head = fast.predicting_states(batch), fast.head
+        return chunked_logprobs(
+            head, states, batch.targets, temperature, with_entropy, chunk_tokens
+        )
     body, head = body_and_head(model)
-    hidden = hidden_states(body, batch)
-    picked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, batch.positions)
-    return chunked_logprobs(head, picked, batch.targets, temperature, with_entropy, chunk_tokens)
+    with torch.autocast(batch.ids.device.type, dtype, enabled=precision == "bfloat16"):
+        states = hidden_states(body, batch).index_select(0, batch.positions)
+        return chunked_logprobs(
+            head, states, batch.targets, temperature, with_entropy, chunk_tokens
+        )
 
 
 def hidden_states(body: nn.Module, batch: MicroBatch) -> torch.Tensor:
-    """Run the transformer body; return the rows' last hidden states, `[row seq hidden]`.
+    """Run the transformer body; return the last hidden states of `batch.ids`, `[token hidden]`.
 
     Rows are padded at the right and attention is causal, so padding can't reach a real token and
     needs no mask.
     """
+    lengths = batch.lengths.tolist()
+    ids = pad_sequence(batch.ids.split(lengths), batch_first=True)
     if batch.prefix_ids is None:
-        return body(input_ids=batch.ids, use_cache=False).last_hidden_state
-    cache = DynamicCache(config=body.config)
-    body(input_ids=batch.prefix_ids, past_key_values=cache, use_cache=True)
-    # expand() keeps one copy; its backward sums the rows' gradients into the prefix.
-    for layer in cache.layers:
-        layer.keys = layer.keys.expand(batch.num_rows, -1, -1, -1)
-        layer.values = layer.values.expand(batch.num_rows, -1, -1, -1)
-    return body(input_ids=batch.ids, past_key_values=cache, use_cache=True).last_hidden_state
+        hidden = body(input_ids=ids, use_cache=False).last_hidden_state
+    else:
+        cache = DynamicCache(config=body.config)
+        body(input_ids=batch.prefix_ids[None], past_key_values=cache, use_cache=True)
+        # expand() keeps one copy; its backward sums the rows' gradients into the prefix.
+        for layer in cache.layers:
+            layer.keys = layer.keys.expand(batch.num_rows, -1, -1, -1)
+            layer.values = layer.values.expand(batch.num_rows, -1, -1, -1)
+        hidden = body(input_ids=ids, past_key_values=cache, use_cache=True).last_hidden_state
+    return torch.cat([row[:length] for row, length in zip(hidden, lengths, strict=True)])
 
 
 def chunked_logprobs(
-    head: nn.Module,
+    head: Callable[[torch.Tensor], torch.Tensor],
     hidden: torch.Tensor,
     targets: torch.Tensor,
     temperature: float = 1.0,
@@ -100,7 +121,7 @@ def chunked_logprobs(
 
 
 def _head_logprobs(
-    head: nn.Module,
+    head: Callable[[torch.Tensor], torch.Tensor],
     hidden: torch.Tensor,
     targets: torch.Tensor,
     temperature: float,
@@ -120,14 +141,12 @@ class _PickedLogSoftmax(torch.autograd.Function):
         temperature: float,
         with_entropy: bool,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        scaled = _scaled(logits, temperature)
-        log_normaliser = scaled.logsumexp(-1)
-        picked = scaled.gather(-1, targets[:, None])[:, 0] - log_normaliser
+        logprobs = torch.log_softmax(_scaled(logits, temperature), dim=-1)
+        picked = logprobs.gather(-1, targets[:, None])[:, 0]
         entropy = torch.zeros_like(picked)
         if with_entropy:
-            scaled -= log_normaliser[:, None]
-            entropy = -(scaled.exp() * scaled).sum(-1)
-        ctx.save_for_backward(logits, targets, log_normaliser)
+            entropy = -(logprobs.exp() * logprobs).sum(-1)
+        ctx.save_for_backward(logits, targets)
         ctx.temperature = temperature
         ctx.mark_non_differentiable(entropy)
         return picked, entropy
@@ -138,8 +157,8 @@ class _PickedLogSoftmax(torch.autograd.Function):
         gradient: torch.Tensor,
         _entropy_gradient: torch.Tensor,
     ) -> tuple[torch.Tensor, None, None, None]:
-        logits, targets, log_normaliser = ctx.saved_tensors
-        probabilities = _scaled(logits, ctx.temperature).sub_(log_normaliser[:, None]).exp_()
+        logits, targets = ctx.saved_tensors
+        probabilities = torch.softmax(_scaled(logits, ctx.temperature), dim=-1)
         scale = (gradient / ctx.temperature)[:, None]
         # d log p[target] / d logits = (one_hot(target) - p) / temperature
         probabilities.mul_(-scale).scatter_add_(-1, targets[:, None], scale)
@@ -147,6 +166,6 @@ class _PickedLogSoftmax(torch.autograd.Function):
 
 
 def _scaled(logits: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Return logits / temperature as a fresh tensor in float32 (float64 stays)."""
-    dtype = torch.promote_types(logits.dtype, torch.float32)
-    return logits.to(dtype) / temperature
+    """Return logits / temperature in float32 (float64 stays float64)."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return logits if temperature == 1.0 else logits / temperature

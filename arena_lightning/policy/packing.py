@@ -39,10 +39,10 @@ class TokenSequence:
 class MicroBatch:
     """Rows to run together, and which of their positions predict a trained token.
 
-    Shapes: `ids` `[row seq]`; `prefix_ids` `[1 prefix]` or None; `lengths` `[row]` counts each
-    row's real tokens (the rest is padding at the right). Per trained token (`token` of them, row by
-    row): `positions` index into the flattened `[row * seq]` hidden states *before* the token,
-    `targets` are its ids, `rows` its row, `sampling_logprobs` the engine's. Per row: `advantages`,
+    Shapes: `ids` holds the rows end to end, `lengths` `[row]` their lengths; `prefix_ids`
+    `[prefix]` or None is what each row continues. Per trained token (`token` of them, row by row):
+    `positions` is where in `ids` the token *before* it lies, `targets` its id, `rows` its row,
+    `sampling_logprobs` the engine's. Per row: `advantages`,
     `token_counts` (the whole sequence's trained tokens), `sources` (place in the packed input).
     """
 
@@ -61,7 +61,7 @@ class MicroBatch:
 
     @property
     def num_rows(self) -> int:
-        return self.ids.shape[0]
+        return self.lengths.numel()
 
     @property
     def num_trained_tokens(self) -> int:
@@ -225,23 +225,23 @@ def _fill(rows: Sequence[_Row], prefix_length: int, budget: int) -> list[MicroBa
 
 
 def _build(rows: Sequence[_Row], prefix_length: int) -> MicroBatch:
-    width = len(rows[0]) - prefix_length
-    ids = np.zeros((len(rows), width), dtype=np.int64)
     positions, targets, row_of, sampling = [], [], [], []
+    start = 0
     for index, row in enumerate(rows):
         suffix = row.sequence.ids[prefix_length:]
-        ids[index, : len(suffix)] = suffix
         trained = np.flatnonzero(row.sequence.loss_mask[prefix_length:])
         trained = trained[trained > 0]
-        positions.append(index * width + trained - 1)
+        positions.append(start + trained - 1)
         targets.append(suffix[trained])
         row_of.append(np.full(len(trained), index))
         sampling.append(row.sequence.sampling_logprobs[prefix_length:][trained])
-    prefix = rows[0].sequence.ids[None, :prefix_length] if prefix_length else None
+        start += len(suffix)
+    ids = np.concatenate([row.sequence.ids[prefix_length:] for row in rows])
+    prefix = rows[0].sequence.ids[:prefix_length].copy() if prefix_length else None
     return MicroBatch(
         ids=torch.from_numpy(ids),
         lengths=torch.tensor([len(row) - prefix_length for row in rows]),
-        prefix_ids=None if prefix is None else torch.from_numpy(prefix.copy()),
+        prefix_ids=None if prefix is None else torch.from_numpy(prefix),
         positions=torch.from_numpy(np.concatenate(positions)),
         targets=torch.from_numpy(np.concatenate(targets)),
         rows=torch.from_numpy(np.concatenate(row_of)),
