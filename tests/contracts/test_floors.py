@@ -14,7 +14,7 @@ FLOORS = {
     "types": 0,
     "errors": 0,
     "rng": 0,
-    "protocols": 0,
+    "protocols": 0.5,  # floor 0, but built of the carriers
     "arena": 1,
     "judges": 2,
     "tasks": 2,
