@@ -8,6 +8,7 @@ trainer, so it is put back.
 import contextlib
 import logging
 import os
+import warnings
 from collections.abc import Iterator
 
 import torch
@@ -18,10 +19,11 @@ _FOREIGN = ("LD_PRELOAD", "LOCAL_WORLD_SIZE", "NUMEXPR_MAX_THREADS")
 
 @contextlib.contextmanager
 def host_process_kept() -> Iterator[None]:
-    """Put environment, thread count and generators back to what they were."""
+    """Put environment, thread count and generators back; keep third-party warnings quiet."""
     environment = {name: os.environ.get(name) for name in _FOREIGN}
     set_num_threads, num_threads = torch.set_num_threads, torch.get_num_threads()
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
             yield
         finally:

@@ -150,7 +150,7 @@ class ArenaCallback(Callback):
     def _check_judgeable(self, trainer: Trainer) -> None:
         """Refuse prompts that the offline rubric can't judge before anything is loaded."""
         prompts = getattr(trainer.datamodule, "prompts", ())
-        blind = next((p for p in prompts if not p.needs), None)
+        blind = next((p for p in prompts if "items" not in p.needs), None)
         if blind is not None:
             raise ConfigError(
                 f"the offline travel rubric needs each prompt's machine-readable `needs`, got none "
