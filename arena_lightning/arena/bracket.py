@@ -9,7 +9,7 @@ Nothing here knows results; `knockout.py` plays a plan.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 BracketKind = Literal["fold", "algorithm1"]
 
@@ -17,12 +17,33 @@ Slots = list[int | None]
 """Cells in bracket order, an even number: neighbours (0, 1), (2, 3), ... meet. None is empty."""
 
 
+class LowerDraw(NamedTuple):
+    """The cells of a round's lower bracket, among which its contestants may be drawn anew."""
+
+    rests: tuple[int, ...]
+    """Cells whose contestant has a bye in the lower bracket."""
+    pairs: tuple[tuple[int, int], ...]
+    """(entrant, survivor) when `enters`."""
+    enters: bool
+    """Whether losers of the upper bracket come in; they are then the ones who may rest."""
+
+
+class BracketRound(NamedTuple):
+    """One round of a plan."""
+
+    pairs: tuple[tuple[int, int], ...]
+    """The cells of those who meet."""
+    resting: tuple[int, ...]
+    """The cells of the others still in."""
+    lower: LowerDraw | None = None
+    """None where there is nothing to draw."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bracket:
     """A plan over cells."""
 
-    rounds: tuple[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], ...]
-    """For each round: the cells of the pairs that meet, and the cells of those in it who rest."""
+    rounds: tuple[BracketRound, ...]
     exits: tuple[tuple[int, int], ...]
     """(cell, tier) where each contestant ends, tier = the round that threw it out, from 1 on; the
     champion's is one more than the number of rounds."""
@@ -73,7 +94,7 @@ def single_bracket(size: int, kind: BracketKind) -> Bracket:
     slots = _first_slots(size, kind)
     while len(slots) > 1:
         slots, lost = plan.play(slots)
-        plan.close_round(active=slots, out=lost)
+        plan.close_round(slots, lost)
     return plan.bracket(slots)
 
 
@@ -92,13 +113,15 @@ def double_bracket(size: int, kind: BracketKind) -> Bracket:
     waiting: list[Slots] = []
     turn = 0
     while len(upper) > 1 or waiting or len(lower) > 1:
+        enters = turn > 0 and turn % 2 == 0
         if turn == 1:
             lower = waiting.pop(0)
-        elif turn > 0 and turn % 2 == 0:
+        elif enters:
             entrants = waiting.pop(0)
             entrants = entrants[::-1] if turn % 4 == 2 else entrants
             lower = [slot for pair in zip(entrants, lower, strict=True) for slot in pair]
         turn += 1
+        draw = _lower_draw(lower, enters)
         out: Slots = []
         lost: Slots = []
         if len(upper) > 1:
@@ -108,12 +131,23 @@ def double_bracket(size: int, kind: BracketKind) -> Bracket:
         active = [*upper, *lower, *lost, *(slot for slots in waiting for slot in slots)]
         if lost:
             waiting.append(lost)
-        plan.close_round(active, out)
+        plan.close_round(active, out, draw)
     if size == 1:
         return plan.bracket(upper)
     champion, runner_up = plan.play(upper + lower)
     plan.close_round(champion, runner_up)
     return plan.bracket(champion)
+
+
+def _lower_draw(lower: Slots, enters: bool) -> LowerDraw | None:
+    """Return what can be drawn anew in a round of the lower bracket."""
+    if len(lower) < 2:
+        return None
+    neighbours = list(zip(lower[::2], lower[1::2], strict=True))
+    pairs = tuple(pair for pair in neighbours if None not in pair)
+    alone = [one if other is None else other for one, other in neighbours if None in (one, other)]
+    rests = tuple(cell for cell in alone if cell is not None)
+    return LowerDraw(rests, pairs, enters) if len(rests) + len(pairs) > 1 else None
 
 
 def _first_slots(size: int, kind: BracketKind) -> Slots:
@@ -126,7 +160,7 @@ class _Plan:
 
     def __init__(self, size: int) -> None:
         self._next_cell = size
-        self._rounds: list[tuple[tuple[tuple[int, int], ...], tuple[int, ...]]] = []
+        self._rounds: list[BracketRound] = []
         self._exits: list[tuple[int, int]] = []
         self._pairs: list[tuple[int, int]] = []
         self._drawn: set[int] = set()
@@ -151,14 +185,19 @@ class _Plan:
                 self._next_cell += 2
         return on, out
 
-    def close_round(self, active: Sequence[int | None], out: Sequence[int | None]) -> None:
+    def close_round(
+        self,
+        active: Sequence[int | None],
+        out: Sequence[int | None],
+        lower: LowerDraw | None = None,
+    ) -> None:
         """End the round: `active` are in the tournament after it, `out` are not.
 
         A round without a match is no round.
         """
         if self._pairs:
             resting = [cell for cell in active if cell is not None and cell not in self._drawn]
-            self._rounds.append((tuple(self._pairs), tuple(resting)))
+            self._rounds.append(BracketRound(tuple(self._pairs), tuple(resting), lower))
         self._exits += [(cell, len(self._rounds)) for cell in out if cell is not None]
         self._pairs, self._drawn = [], set()
 

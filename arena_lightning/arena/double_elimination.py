@@ -6,21 +6,24 @@ the default: `order` is the seeding, and no match is spent on it.
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from arena_lightning.arena.bracket import Bracket, BracketKind, double_bracket
+from arena_lightning.arena.bracket import Bracket, BracketKind, BracketRound, double_bracket
 from arena_lightning.arena.knockout import Knockout, KnockoutTie
 from arena_lightning.arena.options import require_choice
 from arena_lightning.arena.seeding import Seeding, seed_by_anchor
 from arena_lightning.arena.standings import Tally, TournamentCost
 from arena_lightning.types import Bye, Match, Pairing, Standings
 
+LowerDrawKind = Literal["score", "fixed"]
+
 
 @dataclass(frozen=True, slots=True)
 class DoubleEliminationTopology:
     """Ranks by the round of elimination, then by accumulated average score.
 
-    Source: ArenaRL, arXiv:2601.06487, section 4; differs: the losers' bracket runs beside the
-    winners' bracket, and feeds cross over so that rematches come late.
+    Source: ArenaRL, arXiv:2601.06487, section 4; differs: both brackets run side by
+    side, and the lower one is drawn by score (`lower_draw`).
     """
 
     seeding: Seeding = "order"
@@ -28,6 +31,9 @@ class DoubleEliminationTopology:
     bracket_reset: bool = False
     """Whether a loss in the grand final, the winners' champion's first, is played again. It tells
     something new only when the arena judges rematches afresh. The paper: no reset."""
+    lower_draw: LowerDrawKind = "score"
+    """Who meets whom in the lower bracket: best against worst by `score` so far, byes to the best;
+    or `fixed` beforehand, blind to the scores like the random draws of the released code."""
     bracket: BracketKind = "fold"
     tie: KnockoutTie = "score"
     anchor: int = 0
@@ -35,6 +41,7 @@ class DoubleEliminationTopology:
 
     def __post_init__(self) -> None:
         require_choice(self, "bracket", BracketKind)
+        require_choice(self, "lower_draw", LowerDrawKind)
         require_choice(self, "seeding", Seeding)
         require_choice(self, "tie", KnockoutTie)
 
@@ -57,7 +64,7 @@ class DoubleEliminationTopology:
             anchor = self.anchor
             seeds = yield from seed_by_anchor(order, anchor, tally)
         bracket = double_bracket(size, self.bracket)
-        knockout = Knockout(seeds, anchor, tally, self.tie)
+        knockout = Knockout(seeds, anchor, tally, self.tie, self.lower_draw == "score")
         cells = yield from knockout.play(bracket)
         if self.bracket_reset and size > 1:
             yield from self._reset(cells, bracket, knockout)
@@ -70,7 +77,7 @@ class DoubleEliminationTopology:
 
         The upper bracket's champion is the first side of the grand final.
         """
-        unbeaten, challenger = (cells[cell] for cell in bracket.rounds[-1][0][0])
+        unbeaten, challenger = (cells[cell] for cell in bracket.rounds[-1].pairs[0])
         if cells[-1] == unbeaten:
-            again = Bracket(rounds=((((0, 1),), ()),), exits=())
+            again = Bracket(rounds=(BracketRound(((0, 1),), ()),), exits=())
             cells[-2:] = (yield from knockout.play(again, [unbeaten, challenger]))[-2:]

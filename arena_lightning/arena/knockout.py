@@ -6,8 +6,8 @@ Shared by single and double elimination, which differ only in their plan (`brack
 from collections.abc import Generator, Sequence
 from typing import Literal
 
-from arena_lightning.arena.bracket import Bracket
-from arena_lightning.arena.seeding import Averages
+from arena_lightning.arena.bracket import Bracket, LowerDraw
+from arena_lightning.arena.seeding import Averages, best_first
 from arena_lightning.arena.standings import (
     Tally,
     new_bye,
@@ -28,10 +28,15 @@ class Knockout:
     Somebody must fill the slot, but neither side gets a win or a score from a failed match.
     """
 
-    __slots__ = ("_averages", "_links", "_place_of", "_seeds", "_tally", "_tie")
+    __slots__ = ("_averages", "_links", "_lower_by_score", "_place_of", "_seeds", "_tally", "_tie")
 
     def __init__(
-        self, seeds: Sequence[int], anchor: int | None, tally: Tally, tie: KnockoutTie
+        self,
+        seeds: Sequence[int],
+        anchor: int | None,
+        tally: Tally,
+        tie: KnockoutTie,
+        lower_by_score: bool = False,
     ) -> None:
         """Start from `seeds`, best first; `anchor=None` when no seeding round was played."""
         self._seeds = seeds
@@ -41,6 +46,7 @@ class Knockout:
         self._tally = tally
         self._averages = Averages(tally, anchor)
         self._tie = tie
+        self._lower_by_score = lower_by_score
         self._links: list[tuple[int, int]] = []
         """With the tie rule `shared`: the two sides of each undecided match."""
 
@@ -49,7 +55,9 @@ class Knockout:
     ) -> Generator[list[Pairing | Bye], list[Match], list[int]]:
         """Play all rounds; return cell -> contestant. `seeds=None` starts with all seeds."""
         cells = list(self._seeds if seeds is None else seeds)
-        for pairs, resting in bracket.rounds:
+        for pairs, resting, lower in bracket.rounds:
+            if lower is not None and self._lower_by_score:
+                self._draw(lower, cells)
             pairings = [new_pairing((cells[one], cells[other])) for one, other in pairs]
             if resting:
                 pairings += [new_bye((cells[cell],)) for cell in resting]
@@ -63,6 +71,27 @@ class Knockout:
                     first_goes_on = self._first_goes_on(match)
                 cells += (first, second) if first_goes_on else (second, first)
         return cells
+
+    def _draw(self, lower: LowerDraw, cells: list[int]) -> None:
+        """Draw a round's lower bracket by average score: best meets worst, byes go to the best.
+
+        Entrants stay entrants, so that nobody who lost later meets one of its own kind.
+        """
+        keys, place = self._averages.keys(), self._place_of.__getitem__
+        one_side = [cells[cell] for cell in lower.rests] + [cells[one] for one, _ in lower.pairs]
+        other_side = [cells[other] for _, other in lower.pairs]
+        if lower.enters:
+            best = best_first(sorted(one_side, key=place), keys)
+            worst = best_first(sorted(other_side, key=place), keys)[::-1]
+        else:
+            best = best_first(sorted(one_side + other_side, key=place), keys)
+            worst = best[::-1]
+        for cell, contestant in zip(lower.rests, best, strict=False):
+            cells[cell] = contestant
+        for (one, other), better, worse in zip(
+            lower.pairs, best[len(lower.rests) :], worst, strict=False
+        ):
+            cells[one], cells[other] = better, worse
 
     def _first_goes_on(self, match: Match) -> bool:
         """Settle a tied or failed match."""

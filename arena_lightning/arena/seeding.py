@@ -59,19 +59,28 @@ def anchor_pairings(order: Sequence[int], anchor: int) -> list[Pairing]:
     return [new_pairing((anchor, contestant)) for contestant in order if contestant != anchor]
 
 
+def best_first(contestants: Sequence[int], keys: Sequence[int | None]) -> list[int]:
+    """Sort contestants by key, greatest first; equal keys keep their order.
+
+    One without a key, because its matches failed, goes into the middle: neither favoured nor
+    punished.
+    """
+    known = [contestant for contestant in contestants if keys[contestant] is not None]
+    known.sort(key=keys.__getitem__, reverse=True)
+    if len(known) < len(contestants):
+        middle = len(known) // 2
+        known[middle:middle] = [
+            contestant for contestant in contestants if keys[contestant] is None
+        ]
+    return known
+
+
 def seed_by_anchor(
     order: Sequence[int], anchor: int, tally: Tally
 ) -> Generator[list[Pairing], list[Match], list[int]]:
     """Play the seeding round and return the contestants, best seed first.
 
-    Equal scores keep `order`. A contestant whose seeding match failed has no score: it is seeded
-    in the middle, neither favoured nor punished.
+    Equal scores keep `order`; a contestant whose seeding match failed is seeded in the middle.
     """
     tally.add((yield anchor_pairings(order, anchor)))
-    scores = tally.score_keys()
-    seeds = [contestant for contestant in order if scores[contestant] is not None]
-    seeds.sort(key=scores.__getitem__, reverse=True)
-    if len(seeds) < len(order):
-        middle = len(seeds) // 2
-        seeds[middle:middle] = [contestant for contestant in order if scores[contestant] is None]
-    return seeds
+    return best_first(order, tally.score_keys())

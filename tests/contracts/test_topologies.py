@@ -35,6 +35,7 @@ VARIANTS = [
     ("single_elimination", {"seeding": "order", "tie": "shared"}),
     ("double_elimination", {}),
     ("double_elimination", {"seeding": "anchor"}),
+    ("double_elimination", {"lower_draw": "fixed", "bracket": "algorithm1"}),
     ("double_elimination", {"bracket_reset": True, "tie": "shared"}),
     ("swiss", {}),
     ("swiss", {"num_rounds": 7, "tie_breaks": ("score",)}),
