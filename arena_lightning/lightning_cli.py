@@ -22,6 +22,16 @@ from arena_lightning.training.evaluation import EvaluationCallback
 from arena_lightning.training.progress import ProgressLine
 
 
+HARMLESS_WARNINGS = (
+    ".*LeafSpec.*is deprecated",
+    # The module hands batches on untouched, on purpose.
+    ".*overridden `transfer_batch_to_device`",
+    # What a checkpoint holds is the state after the step, as a resumed run needs it.
+    ".*ModelCheckpoint with manual optimization",
+    ".*does not have many workers",
+)
+
+
 class ArenaCLI(LightningCLI):
     """`model` and `data` are chosen by `class_path`; `arena` and `evaluation` are optional."""
 
@@ -138,7 +148,8 @@ def numbered_run_dir(base: Path, resume: bool) -> Path:
 
 def run_cli(arguments: list[str]) -> None:
     """Parse, build and run."""
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    for harmless in HARMLESS_WARNINGS:
+        warnings.filterwarnings("ignore", message=harmless)
     sys.argv = [sys.argv[0]]  # LightningCLI warns when it gets arguments twice
     ArenaCLI(
         LightningModule,
