@@ -21,7 +21,6 @@ from arena_lightning.training.cold_start import ensure_cold_start
 from arena_lightning.training.evaluation import EvaluationCallback
 from arena_lightning.training.progress import ProgressLine
 
-
 HARMLESS_WARNINGS = (
     ".*LeafSpec.*is deprecated",
     # The module hands batches on untouched, on purpose.
