@@ -20,8 +20,11 @@ def main(args: Sequence[str] | None = None) -> int:
         from arena_lightning.lightning_cli import run_cli
 
         run_cli(arguments)
-    except ArenaLightningError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except Exception as error:
+        mistake = _mistake_behind(error)
+        if mistake is None:
+            raise
+        print(f"error: {mistake}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(
@@ -30,6 +33,21 @@ def main(args: Sequence[str] | None = None) -> int:
         )
         return 130
     return 0
+
+
+def _mistake_behind(error: BaseException) -> ArenaLightningError | None:
+    """Return the user's mistake in a chain of exceptions; argument parsing wraps what it meets."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        current = waiting.pop(0)
+        if current is None or id(current) in seen:
+            continue
+        if isinstance(current, ArenaLightningError):
+            return current
+        seen.add(id(current))
+        waiting += [current.__cause__, current.__context__]
+    return None
 
 
 def _quiet_environment() -> None:

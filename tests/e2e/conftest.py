@@ -1,11 +1,18 @@
 """A tiny run: the real command line, module, callback, arena and engine on a random model."""
 
+import logging
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.tiny_model import write_tiny_model
+
+
+@pytest.fixture(autouse=True)
+def quiet_logging(monkeypatch):
+    """Lightning's log handlers keep the stream of the test that first imported it."""
+    monkeypatch.setattr(logging, "raiseExceptions", False)
 
 
 @pytest.fixture(scope="session")
