@@ -5,6 +5,7 @@ The doors other rooms use. Pure Python and NumPy: no torch, no I/O.
 
 from arena_lightning.arena.advantages import advantages_from_ranks, rewards_from_ranks
 from arena_lightning.arena.arena import Arena
+from arena_lightning.arena.bradley_terry_ranking import BradleyTerryTopology
 from arena_lightning.arena.result import ArenaResult
 from arena_lightning.arena.standings import TournamentCost
 from arena_lightning.arena.topology import TOPOLOGIES, Topology, build_topology, play
@@ -15,6 +16,7 @@ __all__ = [
     "TOPOLOGIES",
     "Arena",
     "ArenaResult",
+    "BradleyTerryTopology",
     "Bye",
     "JudgeCall",
     "Match",
