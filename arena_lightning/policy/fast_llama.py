@@ -11,13 +11,8 @@ from torch import nn
 from torch.nn import functional
 from transformers import LlamaForCausalLM
 
-from arena_lightning.policy.kernels import (
-    Linear,
-    RMSNorm,
-    RotaryAttention,
-    RowLayout,
-    SwiGLU,
-)
+from arena_lightning.policy.attention import RotaryAttention, RowLayout
+from arena_lightning.policy.kernels import HeadLogprobs, Linear, RMSNorm, SwiGLU
 from arena_lightning.policy.packing import MicroBatch
 
 
@@ -68,8 +63,18 @@ class FastLlama:
             (torch.cat([weight.to(self._dtype) for weight in stack]), stack) for stack in stacks
         ]
 
-    def predicting_states(self, batch: MicroBatch) -> torch.Tensor:
-        """Return the final hidden states before each trained token, `[token hidden]`."""
+    def logprobs(
+        self, batch: MicroBatch, temperature: float, with_entropy: bool, chunk_tokens: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return log-probabilities and entropies (zeros if not wanted) of trained tokens."""
+        states = self._predicting_states(batch, temperature)
+        weight = self._model.lm_head.weight
+        return HeadLogprobs.apply(
+            states, self._head, weight, batch.targets, chunk_tokens, with_entropy
+        )
+
+    def _predicting_states(self, batch: MicroBatch, temperature: float) -> torch.Tensor:
+        """Return the final hidden states before each trained token / temperature."""
         body = self._model.model
         layout, ids, position_ids = _flatten(batch)
         hidden = functional.embedding(ids, body.embed_tokens.weight)
@@ -79,7 +84,8 @@ class FastLlama:
         for layer, stacks in zip(body.layers, self._layers, strict=True):
             hidden = self._run_layer(layer, stacks, hidden, cos, sin, layout)
         picked = hidden.index_select(0, batch.positions + layout.prefix_length)
-        return RMSNorm.apply(picked, body.norm.weight, body.norm.variance_epsilon, self._dtype)
+        norm = body.norm
+        return RMSNorm.apply(picked, norm.weight, norm.variance_epsilon, self._dtype, temperature)
 
     def _run_layer(
         self,
@@ -93,7 +99,7 @@ class FastLlama:
         qkv, out, gate_up, down = stacks
         config = self._model.config
         norm = layer.input_layernorm
-        x = RMSNorm.apply(hidden, norm.weight, norm.variance_epsilon, self._dtype)
+        x = RMSNorm.apply(hidden, norm.weight, norm.variance_epsilon, self._dtype, 1.0)
         x = RotaryAttention.apply(
             Linear.apply(x, qkv[0], *qkv[1]),
             cos,
@@ -104,13 +110,9 @@ class FastLlama:
         )
         hidden = hidden + Linear.apply(x, out[0], *out[1]).to(hidden.dtype)
         norm = layer.post_attention_layernorm
-        x = RMSNorm.apply(hidden, norm.weight, norm.variance_epsilon, self._dtype)
+        x = RMSNorm.apply(hidden, norm.weight, norm.variance_epsilon, self._dtype, 1.0)
         x = SwiGLU.apply(Linear.apply(x, gate_up[0], *gate_up[1]))
         return hidden + Linear.apply(x, down[0], *down[1]).to(hidden.dtype)
-
-    def head(self, states: torch.Tensor) -> torch.Tensor:
-        """Return logits `[token vocab]` in the low precision."""
-        return Linear.apply(states, self._head, self._model.lm_head.weight)
 
 
 def _flatten(batch: MicroBatch) -> tuple[RowLayout, torch.Tensor, torch.Tensor]:

@@ -54,10 +54,8 @@ def token_logprobs(
     dtype = getattr(torch, precision)
     if precision != "float32" and supports(model):
         fast = FastLlama(model, dtype)
-        states, head = fast.predicting_states(batch), fast.head
-        return chunked_logprobs(
-            head, states, batch.targets, temperature, with_entropy, chunk_tokens
-        )
+        logprobs, entropy = fast.logprobs(batch, temperature, with_entropy, chunk_tokens)
+        return TokenLogprobs(logprobs, entropy if with_entropy else None)
     body, head = body_and_head(model)
     with torch.autocast(batch.ids.device.type, dtype, enabled=precision == "bfloat16"):
         states = hidden_states(body, batch).index_select(0, batch.positions)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from arena_lightning.policy import kernels
+from arena_lightning.policy import attention
 from arena_lightning.policy.logprobs import token_logprobs
 from arena_lightning.policy.packing import pack
 from tests.policy.conftest import random_advantages, tiny_llama
@@ -22,7 +22,7 @@ def logprobs_and_gradient(model, batches, precision):
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("query_block", [3, 128])
 def test_kernels_equal_hugging_face_in_float64(groups, layout, tied, query_block, monkeypatch):
-    monkeypatch.setattr(kernels, "QUERY_BLOCK", query_block)
+    monkeypatch.setattr(attention, "QUERY_BLOCK", query_block)
     model = tiny_llama(tied)
     batches = pack(groups, random_advantages(groups), 1000, layout)
     expected, expected_gradient = logprobs_and_gradient(model, batches, "float32")
