@@ -28,11 +28,15 @@ def supports(model: nn.Module) -> bool:
         and config.rope_parameters["rope_type"] == "default"
         and not config.attention_dropout
     )
-    return plain and all(
-        type(module) in (nn.Linear, nn.Embedding) and _is_whole(module.weight)
-        for module in model.modules()
-        if isinstance(module, nn.Linear | nn.Embedding)
-    )
+    if not plain:
+        return False
+    linears = [model.lm_head]
+    for layer in model.model.layers:
+        attention, mlp = layer.self_attn, layer.mlp
+        linears += [attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj]
+        linears += [mlp.gate_proj, mlp.up_proj, mlp.down_proj]
+    # An adapter replaces a linear layer by another class.
+    return all(type(linear) is nn.Linear and _is_whole(linear.weight) for linear in linears)
 
 
 def _is_whole(weight: torch.Tensor) -> bool:

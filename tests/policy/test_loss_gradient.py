@@ -149,3 +149,49 @@ def test_packed_gradient_equals_naive_full_batch(setting, ratio, kl, normalisati
         actual = packed_gradient(model, config, groups, advantages, layout, budget, old, reference)
         error = (actual - expected).norm() / expected.norm()
         assert error < 1e-6, (layout, budget, float(error))
+
+
+CORRECTIONS = ("off", "token_mask", "sequence_truncate", "sequence_mask")
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+@pytest.mark.parametrize("normalisation", ["token", "constant"])
+def test_every_correction_equals_the_naive_one(setting, correction, normalisation):
+    model, groups, advantages, old, reference = setting
+    # A wide cap: sequence weights are products, and some must stay inside for the test to bite.
+    config = LossConfig(
+        correction=correction,
+        correction_cap=40.0,
+        kl_coef=0.1,
+        normalisation=normalisation,
+        constant_tokens=9,
+    )
+    expected = naive_gradient(model, config, groups, advantages, old, reference)
+    actual = packed_gradient(model, config, groups, advantages, "shared_prefix", 30, old, reference)
+    assert (actual - expected).norm() / expected.norm() < 1e-6
+
+
+def test_a_muted_micro_batch_has_a_graph_but_no_gradient_and_no_metrics(setting):
+    model, groups, advantages, _, _ = setting
+    model.zero_grad()
+    batch = pack(groups, advantages, 10_000)[0].mute()
+    logprobs = token_logprobs(model, batch).logprobs
+    loss, stats = policy_loss(batch, LossConfig(), count_totals(groups), logprobs)
+    loss.backward()
+    assert loss.item() == 0.0
+    assert float(gradient(model).abs().max()) == 0.0
+    assert float(stats.sums.abs().max()) == 0.0
+
+
+def test_the_first_update_needs_no_old_logprobs(setting):
+    model, groups, advantages, _, _ = setting
+    batch = pack(groups, advantages, 10_000)[0]
+    totals = count_totals(groups)
+    gradients = []
+    for given in (False, True):
+        model.zero_grad()
+        logprobs = token_logprobs(model, batch).logprobs
+        old = logprobs.detach() if given else None
+        policy_loss(batch, LossConfig(), totals, logprobs, old)[0].backward()
+        gradients.append(gradient(model))
+    assert torch.equal(*gradients)
