@@ -7,8 +7,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from arena_lightning.arena.seeding import anchor_pairings
-from arena_lightning.arena.standings import Tally, TournamentCost, ranks_from_keys
-from arena_lightning.types import Bye, Match, Pairing, Standings
+from arena_lightning.arena.standings import Round, Tally, TournamentCost, ranks_from_keys
+from arena_lightning.types import Match, Standings
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,7 @@ class AnchorTopology:
     def cost(self, size: int) -> TournamentCost:
         return TournamentCost(matches=size - 1, rounds=int(size > 1))
 
-    def rounds(
-        self, order: Sequence[int]
-    ) -> Generator[list[Pairing | Bye], list[Match], Standings]:
+    def rounds(self, order: Sequence[int]) -> Generator[Round, list[Match], Standings]:
         size = len(order)
         tally = Tally(size)
         if size > 1:

@@ -17,6 +17,8 @@ import numpy as np
 
 from arena_lightning.arena.arena import Arena
 from arena_lightning.arena.topology import TOPOLOGIES, play
+from arena_lightning.errors import JudgeError
+from arena_lightning.protocols import Score
 from arena_lightning.rng import generator_for
 from arena_lightning.types import Group, Match, Message, Pairing, Prompt, Trajectory, Verdict
 
@@ -37,8 +39,9 @@ class FixedLatencyJudge:
         row = self._utilities[int(prompt.prompt_id)]
         return Verdict(float(row[first.index]), float(row[second.index]))
 
-    async def score(self, prompt: Prompt, trajectory: Trajectory) -> None:
-        raise NotImplementedError("the benchmark compares only")
+    async def score(self, prompt: Prompt, trajectory: Trajectory) -> Score:
+        """Refuse: a tournament compares only."""
+        raise JudgeError("the benchmark's judge must only be asked to compare, got score().")
 
 
 def fake_groups(num_groups: int, size: int) -> list[Group]:

@@ -144,7 +144,7 @@ def _lower_draw(lower: Slots, enters: bool) -> LowerDraw | None:
     if len(lower) < 2:
         return None
     neighbours = list(zip(lower[::2], lower[1::2], strict=True))
-    pairs = tuple(pair for pair in neighbours if None not in pair)
+    pairs = tuple((a, b) for a, b in neighbours if a is not None and b is not None)
     alone = [one if other is None else other for one, other in neighbours if None in (one, other)]
     rests = tuple(cell for cell in alone if cell is not None)
     return LowerDraw(rests, pairs, enters) if len(rests) + len(pairs) > 1 else None
@@ -202,4 +202,7 @@ class _Plan:
         self._pairs, self._drawn = [], set()
 
     def bracket(self, champion: Slots) -> Bracket:
-        return Bracket(tuple(self._rounds), (*self._exits, (champion[0], len(self._rounds) + 1)))
+        """Close the plan; `champion` is the one slot that is left."""
+        (cell,) = champion
+        assert cell is not None, "a bracket must end with a champion"
+        return Bracket(tuple(self._rounds), (*self._exits, (cell, len(self._rounds) + 1)))

@@ -96,12 +96,10 @@ def fit_strengths(wins: np.ndarray, regularisation: float = 0.1) -> Strengths:
     """
     wins = np.asarray(wins, dtype=np.float64)
     _check(wins, regularisation)
-    size = wins.shape[-1]
     games = wins + np.swapaxes(wins, -1, -2)
-    identity = np.eye(size)
     strengths = np.zeros(wins.shape[:-1])
     for _ in range(MAX_ITERATIONS):
-        gradient, hessian = _derivatives(wins, games, strengths, regularisation, identity)
+        gradient, hessian = _derivatives(wins, games, strengths, regularisation)
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
         decrement = (step * gradient).sum(axis=-1)
         if decrement.max(initial=0.0) < TOLERANCE:
@@ -109,7 +107,7 @@ def fit_strengths(wins: np.ndarray, regularisation: float = 0.1) -> Strengths:
             strengths = strengths + step
             break
         strengths = _line_search(wins, strengths, step, decrement, regularisation)
-    _, hessian = _derivatives(wins, games, strengths, regularisation, identity)
+    _, hessian = _derivatives(wins, games, strengths, regularisation)
     return Strengths(strengths, np.linalg.inv(hessian))
 
 
@@ -170,33 +168,28 @@ def _columns(played: list[Match]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return first, second and margin of first over second."""
     first = np.array([match.first for match in played])
     second = np.array([match.second for match in played])
-    margin = np.array([match.score_first - match.score_second for match in played], np.float64)
-    return first, second, margin
+    scores = np.array([match[2:4] for match in played], np.float64)
+    return first, second, scores[:, 0] - scores[:, 1]
 
 
 def _derivatives(
-    wins: np.ndarray,
-    games: np.ndarray,
-    strengths: np.ndarray,
-    regularisation: float,
-    identity: np.ndarray,
+    wins: np.ndarray, games: np.ndarray, strengths: np.ndarray, regularisation: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradient of the objective and the Hessian of its negative."""
-    expected = _sigmoid(strengths[..., :, None] - strengths[..., None, :])
+    expected = _win_probabilities(strengths)
     gradient = (wins - games * expected).sum(axis=-1) - regularisation * strengths
-    weights = games * expected * (1 - expected)
-    return gradient, _laplacian(weights) + regularisation * identity
+    hessian = _laplacian(games * expected * (1 - expected))
+    return gradient, hessian + regularisation * np.eye(strengths.shape[-1])
 
 
 def _laplacian(weights: np.ndarray) -> np.ndarray:
-    diagonal = weights.sum(axis=-1)
-    return diagonal[..., :, None] * np.eye(weights.shape[-1]) - weights
+    return weights.sum(axis=-1)[..., :, None] * np.eye(weights.shape[-1]) - weights
 
 
 def _objective(wins: np.ndarray, strengths: np.ndarray, regularisation: float) -> np.ndarray:
-    gaps = strengths[..., :, None] - strengths[..., None, :]
-    likelihood = -(wins * np.logaddexp(0.0, -gaps)).sum(axis=(-1, -2))
-    return likelihood - regularisation / 2 * (strengths**2).sum(axis=-1)
+    # The floor only matters to a step far too long, which the line search then refuses.
+    likelihood = wins * np.log(np.maximum(_win_probabilities(strengths), 1e-300))
+    return likelihood.sum(axis=(-1, -2)) - regularisation / 2 * (strengths**2).sum(axis=-1)
 
 
 def _line_search(
@@ -210,17 +203,20 @@ def _line_search(
     start = _objective(wins, strengths, regularisation)
     length = np.ones(strengths.shape[:-1])
     for _ in range(40):
-        candidate = strengths + length[..., None] * step
-        gain = _objective(wins, candidate, regularisation) - start
+        gain = _objective(wins, strengths + length[..., None] * step, regularisation) - start
         short = gain < 0.1 * length * decrement - 1e-12 * np.abs(start)
         if not short.any():
             break
         length = np.where(short, length / 2, length)
-    return candidate
+    return strengths + length[..., None] * step
+
+
+def _win_probabilities(strengths: np.ndarray) -> np.ndarray:
+    return _sigmoid(strengths[..., :, None] - strengths[..., None, :])
 
 
 def _sigmoid(values: np.ndarray) -> np.ndarray:
-    return np.exp(-np.logaddexp(0.0, -values))
+    return 0.5 + 0.5 * np.tanh(values / 2)
 
 
 def _check(evidence: np.ndarray, regularisation: float) -> None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from arena_lightning.arena.bradley_terry import Outcome, strengths_from_matches
 from arena_lightning.arena.options import require, require_choice
 from arena_lightning.arena.single_elimination import SingleEliminationTopology
-from arena_lightning.arena.standings import TournamentCost, ranks_from_keys
+from arena_lightning.arena.standings import Round, TournamentCost, ranks_from_keys
 from arena_lightning.arena.topology import Topology
-from arena_lightning.types import Bye, Match, Pairing, Standings
+from arena_lightning.types import Match, Standings
 
 SCALE = 1e6
 """Strengths are compared in whole units of 1e-6: solver noise must never decide a rank."""
@@ -38,9 +38,7 @@ class BradleyTerryTopology:
     def cost(self, size: int) -> TournamentCost:
         return self.inner.cost(size)
 
-    def rounds(
-        self, order: Sequence[int]
-    ) -> Generator[list[Pairing | Bye], list[Match], Standings]:
+    def rounds(self, order: Sequence[int]) -> Generator[Round, list[Match], Standings]:
         standings = yield from self.inner.rounds(order)
         size = len(order)
         fitted = strengths_from_matches(

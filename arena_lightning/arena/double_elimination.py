@@ -12,8 +12,8 @@ from arena_lightning.arena.bracket import Bracket, BracketKind, BracketRound, do
 from arena_lightning.arena.knockout import Knockout, KnockoutTie
 from arena_lightning.arena.options import require_choice
 from arena_lightning.arena.seeding import Seeding, seed_by_anchor
-from arena_lightning.arena.standings import Tally, TournamentCost
-from arena_lightning.types import Bye, Match, Pairing, Standings
+from arena_lightning.arena.standings import Round, Tally, TournamentCost
+from arena_lightning.types import Match, Standings
 
 LowerDrawKind = Literal["score", "fixed"]
 
@@ -54,9 +54,7 @@ class DoubleEliminationTopology:
             exact=not reset,
         )
 
-    def rounds(
-        self, order: Sequence[int]
-    ) -> Generator[list[Pairing | Bye], list[Match], Standings]:
+    def rounds(self, order: Sequence[int]) -> Generator[Round, list[Match], Standings]:
         size = len(order)
         tally = Tally(size)
         seeds, anchor = list(order), None
@@ -72,7 +70,7 @@ class DoubleEliminationTopology:
 
     def _reset(
         self, cells: list[int], bracket: Bracket, knockout: Knockout
-    ) -> Generator[list[Pairing | Bye], list[Match], None]:
+    ) -> Generator[Round, list[Match], None]:
         """Play the grand final again if the unbeaten finalist lost it; its last two cells change.
 
         The upper bracket's champion is the first side of the grand final.

@@ -9,13 +9,14 @@ from typing import Literal
 from arena_lightning.arena.bracket import Bracket, LowerDraw
 from arena_lightning.arena.seeding import Averages, best_first
 from arena_lightning.arena.standings import (
+    Round,
     Tally,
     new_bye,
     new_pairing,
     ranks_from_keys,
     share_ranks,
 )
-from arena_lightning.types import Bye, Match, Pairing, Standings
+from arena_lightning.types import Match, Standings
 
 KnockoutTie = Literal["score", "seed", "shared"]
 """Who goes on after a tie: `score`, the higher accumulated average, then the higher seed; `seed`,
@@ -52,13 +53,13 @@ class Knockout:
 
     def play(
         self, bracket: Bracket, seeds: Sequence[int] | None = None
-    ) -> Generator[list[Pairing | Bye], list[Match], list[int]]:
+    ) -> Generator[Round, list[Match], list[int]]:
         """Play all rounds; return cell -> contestant. `seeds=None` starts with all seeds."""
         cells = list(self._seeds if seeds is None else seeds)
         for pairs, resting, lower in bracket.rounds:
             if lower is not None and self._lower_by_score:
                 self._draw(lower, cells)
-            pairings = [new_pairing((cells[one], cells[other])) for one, other in pairs]
+            pairings: Round = [new_pairing((cells[one], cells[other])) for one, other in pairs]
             if resting:
                 pairings += [new_bye((cells[cell],)) for cell in resting]
             matches = yield pairings
@@ -66,6 +67,7 @@ class Knockout:
             for match in matches:
                 first, second, score_first, score_second, status = match
                 if status == "decided":
+                    assert score_first is not None and score_second is not None
                     first_goes_on = score_first > score_second
                 else:
                     first_goes_on = self._first_goes_on(match)
@@ -100,8 +102,9 @@ class Knockout:
             self._links.append((first, second))
         elif self._tie == "score" and match.status == "tie":
             averages = self._averages.keys()
-            if averages[first] != averages[second]:
-                return averages[first] > averages[second]
+            of_first, of_second = averages[first] or 0, averages[second] or 0
+            if of_first != of_second:
+                return of_first > of_second
         return self._place_of[first] < self._place_of[second]
 
     def standings(self, cells: Sequence[int], bracket: Bracket) -> Standings:

@@ -11,12 +11,13 @@ from typing import Literal
 from arena_lightning.arena.options import require, require_choice
 from arena_lightning.arena.standings import (
     SCALE,
+    Round,
     Tally,
     TournamentCost,
     new_pairing,
     ranks_from_keys,
 )
-from arena_lightning.types import Bye, Match, Pairing, Standings
+from arena_lightning.types import Match, Standings
 
 TieBreak = Literal["shared", "score"]
 
@@ -37,9 +38,7 @@ class RoundRobinTopology:
     def cost(self, size: int) -> TournamentCost:
         return TournamentCost(matches=size * (size - 1) // 2, rounds=int(size > 1))
 
-    def rounds(
-        self, order: Sequence[int]
-    ) -> Generator[list[Pairing | Bye], list[Match], Standings]:
+    def rounds(self, order: Sequence[int]) -> Generator[Round, list[Match], Standings]:
         size = len(order)
         tally = Tally(size)
         if size > 1:

@@ -7,9 +7,9 @@ an argument so that a test can relabel it. Nothing here knows brackets.
 from collections.abc import Generator, Sequence
 from typing import Literal
 
-from arena_lightning.arena.standings import SCALE, Tally, new_pairing
+from arena_lightning.arena.standings import SCALE, Round, Tally, new_pairing
 from arena_lightning.errors import ConfigError
-from arena_lightning.types import Match, Pairing
+from arena_lightning.types import Match
 
 Seeding = Literal["anchor", "order"]
 """Seeds by a pass against the anchor, or a random start: seeds as `order` has them."""
@@ -38,14 +38,14 @@ class Averages:
         """Return contestant -> average in units of 1e-9, None for one whose matches all failed."""
         keys = self._tally.score_keys()
         anchor = self._anchor
-        if self._extra_played:
+        if anchor is not None and self._extra_played:
             total = self._tally.score_sums[anchor] - self._extra_sum
             played = self._tally.played[anchor] - self._extra_played
             keys[anchor] = round(SCALE * total / played)
         return keys
 
 
-def anchor_pairings(order: Sequence[int], anchor: int) -> list[Pairing]:
+def anchor_pairings(order: Sequence[int], anchor: int) -> Round:
     """Return one pairing of each other contestant with the anchor, in order.
 
     Raises:
@@ -66,7 +66,7 @@ def best_first(contestants: Sequence[int], keys: Sequence[int | None]) -> list[i
     punished.
     """
     known = [contestant for contestant in contestants if keys[contestant] is not None]
-    known.sort(key=keys.__getitem__, reverse=True)
+    known.sort(key=lambda contestant: keys[contestant] or 0, reverse=True)
     if len(known) < len(contestants):
         middle = len(known) // 2
         known[middle:middle] = [
@@ -77,7 +77,7 @@ def best_first(contestants: Sequence[int], keys: Sequence[int | None]) -> list[i
 
 def seed_by_anchor(
     order: Sequence[int], anchor: int, tally: Tally
-) -> Generator[list[Pairing], list[Match], list[int]]:
+) -> Generator[Round, list[Match], list[int]]:
     """Play the seeding round and return the contestants, best seed first.
 
     Equal scores keep `order`; a contestant whose seeding match failed is seeded in the middle.

@@ -11,8 +11,8 @@ from arena_lightning.arena.bracket import BracketKind, single_bracket
 from arena_lightning.arena.knockout import Knockout, KnockoutTie
 from arena_lightning.arena.options import require_choice
 from arena_lightning.arena.seeding import Seeding, seed_by_anchor
-from arena_lightning.arena.standings import Tally, TournamentCost
-from arena_lightning.types import Bye, Match, Pairing, Standings
+from arena_lightning.arena.standings import Round, Tally, TournamentCost
+from arena_lightning.types import Match, Standings
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,7 @@ class SingleEliminationTopology:
             matches=passes * (size - 1), rounds=depth + (passes - 1) * int(size > 1)
         )
 
-    def rounds(
-        self, order: Sequence[int]
-    ) -> Generator[list[Pairing | Bye], list[Match], Standings]:
+    def rounds(self, order: Sequence[int]) -> Generator[Round, list[Match], Standings]:
         size = len(order)
         tally = Tally(size)
         seeds, anchor = list(order), None

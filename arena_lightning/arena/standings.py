@@ -15,6 +15,9 @@ import numpy as np
 
 from arena_lightning.types import Bye, Match, Pairing, Standings
 
+Round = list[Pairing | Bye]
+"""What a topology yields: pairings playable at the same time, and byes."""
+
 SCALE = 1e9
 """Keys are means in whole units of 1e-9: the order of summing must never decide a rank."""
 
@@ -56,7 +59,9 @@ class Tally:
     def add(self, matches: Sequence[Match]) -> None:
         """Count one round's matches."""
         points, played, sums = self.points, self.played, self.score_sums
-        for first, second, score_first, score_second, status in matches:
+        # Any: scores are numbers unless the match failed.
+        rows: Any = matches
+        for first, second, score_first, score_second, status in rows:
             if status == "decided":
                 if score_first > score_second:
                     points[first] += 1.0

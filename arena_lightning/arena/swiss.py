@@ -14,6 +14,7 @@ from arena_lightning.arena.matching import augment_matching, greedy_matching
 from arena_lightning.arena.options import require
 from arena_lightning.arena.standings import (
     SCALE,
+    Round,
     Tally,
     TournamentCost,
     new_pairing,
@@ -54,9 +55,7 @@ class SwissTopology:
             return 0
         return (size - 1).bit_length() if self.num_rounds is None else self.num_rounds
 
-    def rounds(
-        self, order: Sequence[int]
-    ) -> Generator[list[Pairing | Bye], list[Match], Standings]:
+    def rounds(self, order: Sequence[int]) -> Generator[Round, list[Match], Standings]:
         size = len(order)
         tally = Tally(size)
         met: list[set[int]] = [set() for _ in range(size)]
@@ -67,7 +66,7 @@ class SwissTopology:
                 met[first].add(second)
                 met[second].add(first)
             if resting is None:
-                tally.add((yield pairings))
+                tally.add((yield [*pairings]))
             else:
                 byes[resting] += 1
                 tally.add((yield [*pairings, Bye(resting)]))
@@ -75,7 +74,7 @@ class SwissTopology:
 
     def _standings(self, tally: Tally, byes: Sequence[int]) -> Standings:
         rates = tally.point_rates()
-        columns = [rates]
+        columns: list[Sequence[float | None]] = [rates]
         for tie_break in self.tie_breaks:
             if tie_break == "buchholz":
                 columns.append(_buchholz(tally, rates))
@@ -96,8 +95,8 @@ def _buchholz(tally: Tally, rates: Sequence[float | None]) -> list[int]:
     sums = [0.0] * len(rates)
     for first, second, _, _, status in tally.matches:
         if status != "failed":
-            sums[first] += rates[second]
-            sums[second] += rates[first]
+            sums[first] += rates[second] or 0.0
+            sums[second] += rates[first] or 0.0
     return [
         round(SCALE * total / played) if played else 0
         for total, played in zip(sums, tally.played, strict=True)

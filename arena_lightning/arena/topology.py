@@ -13,10 +13,10 @@ from arena_lightning.arena.anchor import AnchorTopology
 from arena_lightning.arena.double_elimination import DoubleEliminationTopology
 from arena_lightning.arena.round_robin import RoundRobinTopology
 from arena_lightning.arena.single_elimination import SingleEliminationTopology
-from arena_lightning.arena.standings import TournamentCost
+from arena_lightning.arena.standings import Round, TournamentCost
 from arena_lightning.arena.swiss import SwissTopology
 from arena_lightning.errors import ConfigError
-from arena_lightning.types import Bye, Match, Pairing, Standings
+from arena_lightning.types import Match, Pairing, Standings
 
 
 class Topology(Protocol):
@@ -26,9 +26,7 @@ class Topology(Protocol):
         """Return the matches and sequential rounds of `size` contestants, before any is played."""
         ...
 
-    def rounds(
-        self, order: Sequence[int]
-    ) -> Generator[list[Pairing | Bye], list[Match], Standings]:
+    def rounds(self, order: Sequence[int]) -> Generator[Round, list[Match], Standings]:
         """Yield one round at a time and return the standings.
 
         Each active contestant is in a pairing or a bye of each round. The generator is sent the

@@ -103,12 +103,12 @@ def is_flip(calls: Sequence[JudgeCall]) -> bool:
 def sum_usage(usages: Iterable[Usage]) -> Usage:
     """Sum what calls cost; `cost_usd` is None when one is not known, `cached` True when all are."""
     usages = list(usages)
-    costs = [usage.cost_usd for usage in usages]
+    costs = [usage.cost_usd for usage in usages if usage.cost_usd is not None]
     return Usage(
         calls=sum(usage.calls for usage in usages),
         prompt_tokens=sum(usage.prompt_tokens for usage in usages),
         completion_tokens=sum(usage.completion_tokens for usage in usages),
-        cost_usd=None if None in costs else sum(costs),
+        cost_usd=sum(costs) if len(costs) == len(usages) else None,
         latency_s=sum(usage.latency_s for usage in usages),
         cached=bool(usages) and all(usage.cached for usage in usages),
     )
