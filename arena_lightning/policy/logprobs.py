@@ -39,6 +39,7 @@ def token_logprobs(
     with_entropy: bool = False,
     precision: Precision = "float32",
     chunk_tokens: int = CHUNK_TOKENS,
+    use_kernels: bool = True,
 ) -> TokenLogprobs:
     """Return log-probabilities of the micro-batch's trained tokens under `model`.
 
@@ -50,9 +51,10 @@ def token_logprobs(
         precision: dtype of the matrix products; parameters, their gradients and the log-softmax
             stay as they are (float32).
         chunk_tokens: tokens whose logits exist at one time.
+        use_kernels: below float32, let a plain Llama on a CPU run through `fast_llama`.
     """
     dtype = getattr(torch, precision)
-    if precision != "float32" and supports(model):
+    if use_kernels and precision != "float32" and supports(model):
         fast = FastLlama(model, dtype)
         logprobs, entropy = fast.logprobs(batch, temperature, with_entropy, chunk_tokens)
         return TokenLogprobs(logprobs, entropy if with_entropy else None)
