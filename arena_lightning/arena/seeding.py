@@ -4,8 +4,8 @@ Shared by the topologies that start from an anchor. The anchor is contestant 0 b
 an argument so that a test can relabel it. Nothing here knows brackets.
 """
 
-from collections.abc import Generator, Sequence
-from typing import Literal
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Literal
 
 from arena_lightning.arena.standings import SCALE, Round, Tally, new_pairing
 from arena_lightning.errors import ConfigError
@@ -65,13 +65,13 @@ def best_first(contestants: Sequence[int], keys: Sequence[int | None]) -> list[i
     One without a key, because its matches failed, goes into the middle: neither favoured nor
     punished.
     """
+    key: Callable[[int], Any] = keys.__getitem__
+    if None not in keys:
+        return sorted(contestants, key=key, reverse=True)
     known = [contestant for contestant in contestants if keys[contestant] is not None]
-    known.sort(key=lambda contestant: keys[contestant] or 0, reverse=True)
-    if len(known) < len(contestants):
-        middle = len(known) // 2
-        known[middle:middle] = [
-            contestant for contestant in contestants if keys[contestant] is None
-        ]
+    known.sort(key=key, reverse=True)
+    middle = len(known) // 2
+    known[middle:middle] = [contestant for contestant in contestants if keys[contestant] is None]
     return known
 
 

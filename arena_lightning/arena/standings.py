@@ -119,7 +119,9 @@ def ranks_from_keys(keys: Sequence[Any]) -> list[float]:
     unmeasured and M measured. The ranks always sum to N(N-1)/2.
     """
     size = len(keys)
-    measured = [contestant for contestant in range(size) if keys[contestant] is not None]
+    measured = list(range(size))
+    if None in keys:
+        measured = [contestant for contestant in measured if keys[contestant] is not None]
     measured.sort(key=keys.__getitem__, reverse=True)
     ranks = [(size - 1) / 2] * size
     count = len(measured)
