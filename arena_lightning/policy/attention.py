@@ -7,6 +7,7 @@ prefix is computed once for all rows. Nothing here knows about models or batches
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, islice, pairwise
 from typing import Any
 
 import torch
@@ -18,19 +19,28 @@ QUERY_BLOCK = 256
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """Where rows lie in the flat tokens: the shared prefix first, then one row after the other."""
+    """Where rows lie in the flat tokens: all prefixes first, then block after block of rows."""
 
-    prefix_length: int
+    prefix_lengths: tuple[int, ...]
+    block_rows: tuple[int, ...]
+    """Rows that continue each prefix (a prefix of length 0 is none)."""
     row_lengths: tuple[int, ...]
 
     @property
-    def spans(self) -> list[tuple[int, int, int]]:
-        """(start, stop, length of the prefix the row attends to); the prefix is a row itself."""
-        spans = [(0, self.prefix_length, 0)] if self.prefix_length else []
-        start = self.prefix_length
-        for length in self.row_lengths:
-            spans.append((start, start + length, self.prefix_length))
-            start += length
+    def num_prefix_tokens(self) -> int:
+        return sum(self.prefix_lengths)
+
+    @property
+    def spans(self) -> list[tuple[slice, slice]]:
+        """(own tokens, prefix they attend to) of each row; prefixes are rows without a prefix."""
+        ends = [0, *accumulate(self.prefix_lengths)]
+        prefixes = [slice(*pair) for pair in pairwise(ends)]
+        spans = [(prefix, slice(0, 0)) for prefix in prefixes if prefix.stop > prefix.start]
+        start, lengths = self.num_prefix_tokens, iter(self.row_lengths)
+        for prefix, num_rows in zip(prefixes, self.block_rows, strict=True):
+            for length in islice(lengths, num_rows):
+                spans.append((slice(start, start + length), prefix))
+                start += length
         return spans
 
 
@@ -57,14 +67,14 @@ class RotaryAttention(Function):
         share = num_heads // num_kv_heads
         mask = _causal_mask(share, qkv)
         kept: list[torch.Tensor] = []
-        for start, stop, prefix in layout.spans:
-            keys = _with_prefix(key, start, stop, prefix)
-            values = _with_prefix(value, start, stop, prefix)
-            for low, high in _blocks(stop - start):
+        for own, prefix in layout.spans:
+            keys, values = _visible(key, own, prefix), _visible(value, own, prefix)
+            start, before = own.start, prefix.stop - prefix.start
+            for low, high in _blocks(own.stop - start):
                 rows = slice((start + low) * share, (start + high) * share)
-                seen = prefix + high
+                seen = before + high
                 scores = torch.bmm(query[:, rows], keys[:, :seen].transpose(1, 2))
-                scores[..., prefix + low :].add_(mask[: (high - low) * share, : high - low])
+                scores[..., before + low :].add_(mask[: (high - low) * share, : high - low])
                 probabilities = torch.softmax(scores, dim=-1)
                 output[:, rows] = torch.bmm(probabilities, values[:, :seen])
                 kept.append(probabilities)
@@ -81,13 +91,13 @@ class RotaryAttention(Function):
         query_gradient = torch.empty_like(query)
         key_gradient, value_gradient = torch.zeros_like(key), torch.zeros_like(value)
         remaining = iter(kept)
-        for start, stop, prefix in ctx.layout.spans:
-            keys = _with_prefix(key, start, stop, prefix)
-            values = _with_prefix(value, start, stop, prefix)
+        for own, prefix in ctx.layout.spans:
+            keys, values = _visible(key, own, prefix), _visible(value, own, prefix)
+            start, before = own.start, prefix.stop - prefix.start
             keys_gradient, values_gradient = torch.zeros_like(keys), torch.zeros_like(values)
-            for low, high in _blocks(stop - start):
+            for low, high in _blocks(own.stop - start):
                 rows = slice((start + low) * share, (start + high) * share)
-                seen = prefix + high
+                seen = before + high
                 probabilities = next(remaining)
                 out_gradient = gradient[:, rows]
                 values_gradient[:, :seen] += torch.bmm(probabilities.transpose(1, 2), out_gradient)
@@ -103,8 +113,8 @@ class RotaryAttention(Function):
                 (key_gradient, keys_gradient),
                 (value_gradient, values_gradient),
             ):
-                total[:, :prefix] += part[:, :prefix]
-                total[:, start:stop] += part[:, prefix:]
+                total[:, prefix] += part[:, :before]
+                total[:, own] += part[:, before:]
         qkv_gradient = _join_heads(query_gradient, key_gradient, value_gradient, cos, sin, share)
         return qkv_gradient, None, None, None, None, None
 
@@ -113,10 +123,11 @@ def _blocks(length: int) -> list[tuple[int, int]]:
     return [(low, min(low + QUERY_BLOCK, length)) for low in range(0, length, QUERY_BLOCK)]
 
 
-def _with_prefix(states: torch.Tensor, start: int, stop: int, prefix: int) -> torch.Tensor:
-    if not prefix:
-        return states[:, start:stop]
-    return torch.cat([states[:, :prefix], states[:, start:stop]], dim=1)
+def _visible(states: torch.Tensor, own: slice, prefix: slice) -> torch.Tensor:
+    """Keys or values a row can see: its prefix's, then its own."""
+    if prefix.stop == prefix.start:
+        return states[:, own]
+    return torch.cat([states[:, prefix], states[:, own]], dim=1)
 
 
 def _causal_mask(share: int, like: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from torch.nn import functional
 from transformers import LlamaForCausalLM
 
 from arena_lightning.policy.attention import RotaryAttention, RowLayout
-from arena_lightning.policy.kernels import HeadLogprobs, Linear, RMSNorm, SwiGLU
+from arena_lightning.policy.kernels import HeadLogprobs, Linear, RMSNorm, SwiGLULinear
 from arena_lightning.policy.packing import MicroBatch
 
 
@@ -87,7 +87,7 @@ class FastLlama:
         cos, sin = (angle[0, :, :half].to(self._dtype) for angle in (cos, sin))
         for layer, stacks in zip(body.layers, self._layers, strict=True):
             hidden = self._run_layer(layer, stacks, hidden, cos, sin, layout)
-        picked = hidden.index_select(0, batch.positions + layout.prefix_length)
+        picked = hidden.index_select(0, batch.positions + layout.num_prefix_tokens)
         norm = body.norm
         return RMSNorm.apply(picked, norm.weight, norm.variance_epsilon, self._dtype, temperature)
 
@@ -115,17 +115,20 @@ class FastLlama:
         hidden = hidden + Linear.apply(x, out[0], *out[1]).to(hidden.dtype)
         norm = layer.post_attention_layernorm
         x = RMSNorm.apply(hidden, norm.weight, norm.variance_epsilon, self._dtype, 1.0)
-        x = SwiGLU.apply(Linear.apply(x, gate_up[0], *gate_up[1]))
-        return hidden + Linear.apply(x, down[0], *down[1]).to(hidden.dtype)
+        x = SwiGLULinear.apply(Linear.apply(x, gate_up[0], *gate_up[1]), down[0], *down[1])
+        return hidden + x.to(hidden.dtype)
 
 
 def _flatten(batch: MicroBatch) -> tuple[RowLayout, torch.Tensor, torch.Tensor]:
     """Return the layout, flat ids and flat position ids, prefix first."""
-    lengths = tuple(batch.lengths.tolist())
-    prefix = batch.prefix_ids
-    prefix_length = 0 if prefix is None else prefix.numel()
-    ids = batch.ids if prefix is None else torch.cat([prefix, batch.ids])
-    position_ids = [torch.arange(prefix_length)] + [
-        torch.arange(prefix_length, prefix_length + length) for length in lengths
-    ]
-    return RowLayout(prefix_length, lengths), ids, torch.cat(position_ids)
+    layout = RowLayout(
+        tuple(batch.prefix_lengths.tolist()),
+        tuple(batch.block_rows.tolist()),
+        tuple(batch.lengths.tolist()),
+    )
+    ids = batch.ids if batch.prefix_ids is None else torch.cat([batch.prefix_ids, batch.ids])
+    position_ids = torch.empty_like(ids)
+    for own, prefix in layout.spans:
+        first = prefix.stop - prefix.start
+        position_ids[own] = torch.arange(first, first + own.stop - own.start)
+    return layout, ids, position_ids

@@ -73,18 +73,28 @@ def hidden_states(body: nn.Module, batch: MicroBatch) -> torch.Tensor:
     needs no mask.
     """
     lengths = batch.lengths.tolist()
-    ids = pad_sequence(batch.ids.split(lengths), batch_first=True)
-    if batch.prefix_ids is None:
-        hidden = body(input_ids=ids, use_cache=False).last_hidden_state
-    else:
-        cache = DynamicCache(config=body.config)
-        body(input_ids=batch.prefix_ids[None], past_key_values=cache, use_cache=True)
-        # expand() keeps one copy; its backward sums the rows' gradients into the prefix.
-        for layer in cache.layers:
-            layer.keys = layer.keys.expand(batch.num_rows, -1, -1, -1)
-            layer.values = layer.values.expand(batch.num_rows, -1, -1, -1)
-        hidden = body(input_ids=ids, past_key_values=cache, use_cache=True).last_hidden_state
-    return torch.cat([row[:length] for row, length in zip(hidden, lengths, strict=True)])
+    waiting = iter(batch.ids.split(lengths))
+    prefix_lengths = batch.prefix_lengths.tolist()
+    prefixes = [None] if batch.prefix_ids is None else batch.prefix_ids.split(prefix_lengths)
+    states = []
+    for prefix, num_rows in zip(prefixes, batch.block_rows.tolist(), strict=True):
+        rows = [next(waiting) for _ in range(num_rows)]
+        hidden = _block_states(body, prefix, pad_sequence(rows, batch_first=True))
+        states += [state[: len(row)] for state, row in zip(hidden, rows, strict=True)]
+    return torch.cat(states)
+
+
+def _block_states(body: nn.Module, prefix: torch.Tensor | None, ids: torch.Tensor) -> torch.Tensor:
+    """Run rows `[row seq]` that continue `prefix`; return their states, `[row seq hidden]`."""
+    if prefix is None:
+        return body(input_ids=ids, use_cache=False).last_hidden_state
+    cache = DynamicCache(config=body.config)
+    body(input_ids=prefix[None], past_key_values=cache, use_cache=True)
+    # expand() keeps one copy; its backward sums the rows' gradients into the prefix.
+    for layer in cache.layers:
+        layer.keys = layer.keys.expand(len(ids), -1, -1, -1)
+        layer.values = layer.values.expand(len(ids), -1, -1, -1)
+    return body(input_ids=ids, past_key_values=cache, use_cache=True).last_hidden_state
 
 
 def chunked_logprobs(

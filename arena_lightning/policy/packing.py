@@ -1,9 +1,9 @@
 """Trajectories -> micro-batches under a token budget, in one of two layouts with equal results.
 
 `padded`: sequences of similar length share a rectangle, padded at the right. `shared_prefix`: the N
-trajectories of a group start with the same prompt, so the prompt is one row of its own and the rest
-are rows that attend to it; a group's prompt is then computed once instead of N times. The loss mask
-is who emitted the token; nothing here knows a chat template. Everything is deterministic.
+trajectories of a group start with the same prompt, which becomes a prefix that the group's rows
+attend to; it is then computed once instead of N times. The loss mask is who emitted the token;
+nothing here knows a chat template. Everything is deterministic.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,16 +39,19 @@ class TokenSequence:
 class MicroBatch:
     """Rows to run together, and which of their positions predict a trained token.
 
-    Shapes: `ids` holds the rows end to end, `lengths` `[row]` their lengths; `prefix_ids`
-    `[prefix]` or None is what each row continues. Per trained token (`token` of them, row by row):
-    `positions` is where in `ids` the token *before* it lies, `targets` its id, `rows` its row,
-    `sampling_logprobs` the engine's. Per row: `advantages`,
+    Shapes: `ids` holds the rows end to end, `lengths` `[row]` their lengths. Rows come in blocks:
+    `block_rows` `[block]` rows each, which continue a prefix of `prefix_lengths` `[block]` tokens
+    (0: none); `prefix_ids` holds the prefixes end to end, None without any. Per trained token
+    (`token` of them, row by row): `positions` is where in `ids` the token *before* it lies,
+    `targets` its id, `rows` its row, `sampling_logprobs` the engine's. Per row: `advantages`,
     `token_counts` (the whole sequence's trained tokens), `sources` (place in the packed input).
     """
 
     ids: torch.Tensor
     lengths: torch.Tensor
     prefix_ids: torch.Tensor | None
+    prefix_lengths: torch.Tensor
+    block_rows: torch.Tensor
     positions: torch.Tensor
     targets: torch.Tensor
     rows: torch.Tensor
@@ -69,7 +72,7 @@ class MicroBatch:
 
     @property
     def num_computed_tokens(self) -> int:
-        """Tokens the transformer body processes, padding and prefix included."""
+        """Tokens the transformer body processes, prefixes included, padding apart."""
         prefix = 0 if self.prefix_ids is None else self.prefix_ids.numel()
         return self.ids.numel() + prefix
 
@@ -151,8 +154,8 @@ def pack(
     Args:
         groups: trajectories with tokens; `sources` count them group by group.
         advantages: float `[group]` for each group, in contestant order.
-        micro_batch_tokens: the most tokens (padding and prefix included) one micro-batch computes;
-            a single sequence longer than that gets a micro-batch of its own.
+        micro_batch_tokens: the most tokens that one micro-batch computes, padding and prefixes
+            included; a single sequence longer than that gets a micro-batch of its own.
         layout: see the module docstring.
         drop_zero_advantages: leave out sequences whose advantage is 0. Their gradient is 0 unless
             a KL term is on; divide by `count_totals` of all groups, not by what is left.
@@ -169,7 +172,7 @@ def pack(
         raise ConfigError(
             f"micro_batch_tokens must be at least 1, got {micro_batch_tokens}. Use e.g. 4096."
         )
-    batches: list[MicroBatch] = []
+    blocks: list[_Block] = []
     pool: list[_Row] = []
     source = 0
     for group, group_advantages in zip(groups, advantages, strict=True):
@@ -182,10 +185,11 @@ def pack(
             source += 1
         prefix_length = _shared_prompt_length(rows) if layout == "shared_prefix" else 0
         if prefix_length and len(rows) > 1:
-            batches += _fill(rows, prefix_length, micro_batch_tokens)
+            blocks += _fill(rows, prefix_length, micro_batch_tokens)
         else:
             pool += rows
-    return batches + _fill(pool, 0, micro_batch_tokens)
+    batches = _merge(blocks, micro_batch_tokens)
+    return batches + [_build([block]) for block in _fill(pool, 0, micro_batch_tokens)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,19 @@ class _Row:
 
     def __len__(self) -> int:
         return len(self.sequence.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Rows, longest first, that continue the same `prefix_length` first tokens."""
+
+    rows: Sequence[_Row]
+    prefix_length: int
+
+    @property
+    def num_tokens(self) -> int:
+        """What the block costs, padding included."""
+        return self.prefix_length + len(self.rows) * (len(self.rows[0]) - self.prefix_length)
 
 
 def _shared_prompt_length(rows: Sequence[_Row]) -> int:
@@ -212,41 +229,58 @@ def _shared_prompt_length(rows: Sequence[_Row]) -> int:
     return max(0, length - 1)
 
 
-def _fill(rows: Sequence[_Row], prefix_length: int, budget: int) -> list[MicroBatch]:
+def _fill(rows: Sequence[_Row], prefix_length: int, budget: int) -> list[_Block]:
     """Fill rectangles, longest rows first, so that a rectangle's rows have similar lengths."""
-    batches = []
+    blocks = []
     waiting = sorted(rows, key=lambda row: (-len(row), row.source))
     while waiting:
         width = len(waiting[0]) - prefix_length
         count = max(1, (budget - prefix_length) // width)
-        batches.append(_build(waiting[:count], prefix_length))
+        blocks.append(_Block(waiting[:count], prefix_length))
         waiting = waiting[count:]
-    return batches
+    return blocks
 
 
-def _build(rows: Sequence[_Row], prefix_length: int) -> MicroBatch:
-    positions, targets, row_of, sampling = [], [], [], []
+def _merge(blocks: Sequence[_Block], budget: int) -> list[MicroBatch]:
+    """Put consecutive blocks together while they fit: fewer, larger products are faster."""
+    batches: list[list[_Block]] = []
+    spent = budget + 1
+    for block in blocks:
+        spent += block.num_tokens
+        if spent > budget:
+            batches.append([])
+            spent = block.num_tokens
+        batches[-1].append(block)
+    return [_build(batch) for batch in batches]
+
+
+def _build(blocks: Sequence[_Block]) -> MicroBatch:
+    positions, targets, row_of, sampling, ids = [], [], [], [], []
     start = 0
-    for index, row in enumerate(rows):
+    rows = [(row, block.prefix_length) for block in blocks for row in block.rows]
+    for index, (row, prefix_length) in enumerate(rows):
         suffix = row.sequence.ids[prefix_length:]
         trained = np.flatnonzero(row.sequence.loss_mask[prefix_length:])
         trained = trained[trained > 0]
+        ids.append(suffix)
         positions.append(start + trained - 1)
         targets.append(suffix[trained])
         row_of.append(np.full(len(trained), index))
         sampling.append(row.sequence.sampling_logprobs[prefix_length:][trained])
         start += len(suffix)
-    ids = np.concatenate([row.sequence.ids[prefix_length:] for row in rows])
-    prefix = rows[0].sequence.ids[:prefix_length].copy() if prefix_length else None
+    prefixes = [block.rows[0].sequence.ids[: block.prefix_length] for block in blocks]
+    has_prefix = any(block.prefix_length for block in blocks)
     return MicroBatch(
-        ids=torch.from_numpy(ids),
-        lengths=torch.tensor([len(row) - prefix_length for row in rows]),
-        prefix_ids=None if prefix is None else torch.from_numpy(prefix),
+        ids=torch.from_numpy(np.concatenate(ids)),
+        lengths=torch.tensor([len(suffix) for suffix in ids]),
+        prefix_ids=torch.from_numpy(np.concatenate(prefixes)) if has_prefix else None,
+        prefix_lengths=torch.tensor([block.prefix_length for block in blocks]),
+        block_rows=torch.tensor([len(block.rows) for block in blocks]),
         positions=torch.from_numpy(np.concatenate(positions)),
         targets=torch.from_numpy(np.concatenate(targets)),
         rows=torch.from_numpy(np.concatenate(row_of)),
         sampling_logprobs=torch.from_numpy(np.concatenate(sampling)),
-        advantages=torch.tensor([row.advantage for row in rows], dtype=torch.float64),
-        token_counts=torch.tensor([row.token_count for row in rows]),
-        sources=torch.tensor([row.source for row in rows]),
+        advantages=torch.tensor([row.advantage for row, _ in rows], dtype=torch.float64),
+        token_counts=torch.tensor([row.token_count for row, _ in rows]),
+        sources=torch.tensor([row.source for row, _ in rows]),
     )

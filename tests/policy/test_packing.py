@@ -27,7 +27,13 @@ def packed_tokens(batches):
     """The same, read back from micro-batches."""
     found = []
     for batch in batches:
-        prefix = () if batch.prefix_ids is None else tuple(batch.prefix_ids.tolist())
+        all_prefix_ids = [] if batch.prefix_ids is None else batch.prefix_ids.tolist()
+        prefixes = []
+        for length, num_rows in zip(
+            batch.prefix_lengths.tolist(), batch.block_rows.tolist(), strict=True
+        ):
+            prefixes += [tuple(all_prefix_ids[:length])] * num_rows
+            all_prefix_ids = all_prefix_ids[length:]
         starts = np.concatenate([[0], np.cumsum(batch.lengths.numpy())])
         ids = batch.ids.tolist()
         for position, target, row, logprob in zip(
@@ -38,7 +44,7 @@ def packed_tokens(batches):
             strict=True,
         ):
             assert starts[row] <= position < starts[row + 1]
-            context = prefix + tuple(ids[starts[row] : position + 1])
+            context = prefixes[row] + tuple(ids[starts[row] : position + 1])
             found.append((int(batch.sources[row]), context, target, logprob))
     return sorted(found)
 
@@ -70,6 +76,14 @@ def test_a_shared_prompt_is_computed_once():
     (padded,) = pack(groups, advantages, 10_000, "padded")
     (shared,) = pack(groups, advantages, 10_000, "shared_prefix")
     assert padded.num_computed_tokens - shared.num_computed_tokens == 4 * (prompt - 1)
+
+
+def test_groups_share_a_micro_batch_while_the_budget_lasts():
+    groups = random_groups(num_groups=3, group_size=2)
+    advantages = random_advantages(groups)
+    (batch,) = pack(groups, advantages, 10_000, "shared_prefix")
+    assert batch.block_rows.tolist() == [2, 2, 2]
+    assert len(pack(groups, advantages, 1, "shared_prefix")) == 6
 
 
 def test_rows_whose_prompts_differ_share_only_what_is_equal():
