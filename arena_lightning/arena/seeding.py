@@ -4,7 +4,7 @@ Shared by the topologies that start from an anchor. The anchor is contestant 0 b
 an argument so that a test can relabel it. Nothing here knows brackets.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Literal
 
 from arena_lightning.arena.standings import SCALE, Round, Tally, new_pairing
@@ -65,7 +65,9 @@ def best_first(contestants: Sequence[int], keys: Sequence[int | None]) -> list[i
     One without a key, because its matches failed, goes into the middle: neither favoured nor
     punished.
     """
-    key: Callable[[int], Any] = keys.__getitem__
+    # Any: what is sorted below has a key.
+    table: Any = keys
+    key = table.__getitem__
     if None not in keys:
         return sorted(contestants, key=key, reverse=True)
     known = [contestant for contestant in contestants if keys[contestant] is not None]
