@@ -79,21 +79,26 @@ class Knockout:
 
         Entrants stay entrants, so that nobody who lost later meets one of its own kind.
         """
-        keys, place = self._averages.keys(), self._place_of.__getitem__
-        one_side = [cells[cell] for cell in lower.rests] + [cells[one] for one, _ in lower.pairs]
-        other_side = [cells[other] for _, other in lower.pairs]
-        if lower.enters:
+        rests, pairs, enters = lower
+        place = self._place_of.__getitem__
+        one_side = [cells[one] for one, _ in pairs]
+        other_side = [cells[other] for _, other in pairs]
+        if rests:
+            one_side += [cells[cell] for cell in rests]
+        keys = self._averages.keys_of(one_side + other_side)
+        if enters:
             best = best_first(sorted(one_side, key=place), keys)
             worst = best_first(sorted(other_side, key=place), keys)[::-1]
         else:
             best = best_first(sorted(one_side + other_side, key=place), keys)
             worst = best[::-1]
-        for cell, contestant in zip(lower.rests, best, strict=False):
-            cells[cell] = contestant
-        for (one, other), better, worse in zip(
-            lower.pairs, best[len(lower.rests) :], worst, strict=False
-        ):
-            cells[one], cells[other] = better, worse
+        if rests:
+            for cell, contestant in zip(rests, best, strict=False):
+                cells[cell] = contestant
+            best = best[len(rests) :]
+        for (one, other), better, worse in zip(pairs, best, worst, strict=False):
+            cells[one] = better
+            cells[other] = worse
 
     def _first_goes_on(self, match: Match) -> bool:
         """Settle a tied or failed match."""

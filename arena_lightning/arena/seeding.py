@@ -4,7 +4,7 @@ Shared by the topologies that start from an anchor. The anchor is contestant 0 b
 an argument so that a test can relabel it. Nothing here knows brackets.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from arena_lightning.arena.standings import SCALE, Round, Tally, new_pairing
@@ -44,6 +44,19 @@ class Averages:
             keys[anchor] = round(SCALE * total / played)
         return keys
 
+    def keys_of(self, contestants: Iterable[int]) -> dict[int, int | None]:
+        """Return what `keys` has on some contestants."""
+        sums, played = self._tally.score_sums, self._tally.played
+        keys: dict[int, int | None] = {
+            contestant: round(SCALE * sums[contestant] / played[contestant])
+            if played[contestant]
+            else None
+            for contestant in contestants
+        }
+        if self._anchor in keys:
+            keys[self._anchor] = self.keys()[self._anchor]
+        return keys
+
 
 def anchor_pairings(order: Sequence[int], anchor: int) -> Round:
     """Return one pairing of each other contestant with the anchor, in order.
@@ -59,19 +72,20 @@ def anchor_pairings(order: Sequence[int], anchor: int) -> Round:
     return [new_pairing((anchor, contestant)) for contestant in order if contestant != anchor]
 
 
-def best_first(contestants: Sequence[int], keys: Sequence[int | None]) -> list[int]:
+def best_first(
+    contestants: Sequence[int], keys: Sequence[int | None] | Mapping[int, int | None]
+) -> list[int]:
     """Sort contestants by key, greatest first; equal keys keep their order.
 
     One without a key, because its matches failed, goes into the middle: neither favoured nor
     punished.
     """
-    # Any: what is sorted below has a key.
-    table: Any = keys
-    key = table.__getitem__
-    if None not in keys:
-        return sorted(contestants, key=key, reverse=True)
     known = [contestant for contestant in contestants if keys[contestant] is not None]
-    known.sort(key=key, reverse=True)
+    # Any: what is sorted here has a key.
+    table: Any = keys
+    known.sort(key=table.__getitem__, reverse=True)
+    if len(known) == len(contestants):
+        return known
     middle = len(known) // 2
     known[middle:middle] = [contestant for contestant in contestants if keys[contestant] is None]
     return known

@@ -66,7 +66,7 @@ class SwissTopology:
                 met[first].add(second)
                 met[second].add(first)
             if resting is None:
-                tally.add((yield [*pairings]))
+                tally.add((yield list(pairings)))
             else:
                 byes[resting] += 1
                 tally.add((yield [*pairings, Bye(resting)]))
@@ -125,7 +125,11 @@ def _pair_round(
     judge the unbeaten meet until one is left. Rematches happen only where no way avoids them.
     """
     resters: list[int | None] = [None]
-    if len(table) % 2:
+    if len(table) % 2 == 0:
+        pairs, stranded = _pair_greedily(table, met)
+        if not stranded:
+            return list(map(new_pairing, pairs)), None
+    else:
         fewest = min(byes)
         resters = [contestant for contestant in reversed(table) if byes[contestant] == fewest]
     drafts = []
