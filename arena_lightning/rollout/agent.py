@@ -91,7 +91,16 @@ def plan_groups(
         greedy_anchor: decode contestant 0 greedily.
         first_group: number of the first prompt's group within the step, over all processes.
         group_stride: distance between this process's groups.
+
+    Raises:
+        ConfigError: a temperature that an engine would replace by another one.
     """
+    # vLLM raises small temperatures to 0.01 and refuses those above 2.
+    if temperature != 0 and not 0.01 <= temperature <= 2:
+        raise ConfigError(
+            f"temperature must be 0 or between 0.01 and 2, got {temperature} (arena.temperature). "
+            "Correct it."
+        )
     root_seed, stream, step = address
     requests = []
     for position, prompt in enumerate(prompts):

@@ -114,22 +114,25 @@ class VLLMEngine(RolloutEngine):
         return self._llm.llm_engine
 
     def add(self, request: Request) -> None:
+        engine = self._engine
+        params = self._sampling_params(request, self._admit(request))
+        name = str(request.request_id)
+        (prompt,) = engine.renderer.render_cmpl([{"prompt_token_ids": list(request.prompt_ids)}])
+        engine.add_request(name, prompt, params)
+        self._live.add(name)
+
+    def _sampling_params(self, request: Request, max_tokens: int) -> Any:
         from vllm import SamplingParams
 
-        engine = self._engine
-        params = SamplingParams(
+        return SamplingParams(
             temperature=request.temperature,
-            max_tokens=self._admit(request),
+            max_tokens=max_tokens,
             seed=request.seed % 2**63,
             logprobs=0,
             stop_token_ids=self._stop_ids,
             ignore_eos=True,  # only our own stop ids stop
             detokenize=False,
         )
-        name = str(request.request_id)
-        (prompt,) = engine.renderer.render_cmpl([{"prompt_token_ids": list(request.prompt_ids)}])
-        engine.add_request(name, prompt, params)
-        self._live.add(name)
 
     def step(self) -> list[Completion]:
         if not self._live:
@@ -172,7 +175,13 @@ class VLLMEngine(RolloutEngine):
         engine = self._engine
         self.version = -1  # half-written weights are no version
         weights = ((name, tensor.detach()) for name, tensor in named_tensors)
-        engine.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
+        try:
+            engine.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
+        except (KeyError, ValueError, AttributeError, AssertionError) as error:
+            raise WeightSyncError(
+                f"vLLM must know each synced weight by name and shape, got {error!r} (version "
+                f"{version}). Its weights are incomplete now: start it with the policy's folder."
+            ) from error
         engine.apply_model(repack_tied_head)
         # Cached prefixes were computed with the old weights.
         if not engine.reset_prefix_cache():

@@ -223,6 +223,12 @@ def test_a_process_numbers_its_own_groups(chat: ChatMLFormat):
     assert [(r.group, r.index) for r in mine] == [(1, 0), (1, 1), (3, 0), (3, 1)]
 
 
+@pytest.mark.parametrize("temperature", [-1.0, 0.001, 2.5, float("nan")])
+def test_temperatures_that_an_engine_would_change_are_refused(temperature: float):
+    with pytest.raises(ConfigError, match=r"between 0\.01 and 2"):
+        plan_groups([PROMPT], 2, temperature, (0, "r", 0))
+
+
 def test_a_finished_trajectory_is_handed_over_while_others_go_on(chat: ChatMLFormat):
     engine = scripted(
         chat,

@@ -57,6 +57,11 @@ def load_model(folder: Path) -> LlamaForCausalLM:
     return LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
+def weights_of(model: LlamaForCausalLM) -> list[tuple[str, torch.Tensor]]:
+    """Return what a trainer would send: Hugging Face names, the tied head left out."""
+    return [(name, parameter.detach()) for name, parameter in model.named_parameters()]
+
+
 @torch.no_grad()
 def logprobs_of(
     model: LlamaForCausalLM, prompt: tuple[int, ...], ids: tuple[int, ...], temperature: float = 1.0
