@@ -1,6 +1,6 @@
 """Full verdict matrices of many groups: what every source of verdicts hands to a study.
 
-    source (simulated | bank | fitted) -> VerdictBatch -> decider(group) -> play(topology, N, decide)
+    source (simulated | bank | fitted) -> VerdictBatch -> decider(group) -> play(topology, N)
 
 A batch holds every judge call that could be asked about its groups, both orders of every pair, so
 that all topologies are replayed on the same verdicts and differ in nothing but the pairs they ask.
@@ -63,9 +63,9 @@ class VerdictBatch:
         """Return what each contestant scores in each pair, over the presentation orders.
 
         Returns:
-            `score[g, i, j]` of i against j and its counterpart `score[g, j, i]` as a second array
-            `opponent[g, i, j]`, float64, on the scale of two summed calls; NaN where a call failed.
-            With "random" one order a pair is drawn from `rng` and doubled.
+            float64 `[group, i, j]` twice: the score of i against j, and that of j in the same
+            match, on the scale of two summed calls; NaN where a call failed. With "random" one
+            order a pair is drawn from `rng`, and doubled.
         """
         swapped_first = self.score_second.swapaxes(1, 2)  # i's score when shown second
         swapped_second = self.score_first.swapaxes(1, 2)
