@@ -65,7 +65,8 @@ class Segment:
     emitter: Emitter
     ids: tuple[int, ...]
     logprobs: tuple[float, ...] = ()
-    """Log-probabilities under the engine's sampling distribution, policy segments only."""
+    """Log-probabilities under the engine's sampling distribution, policy segments only; () for
+    a greedy turn, whose distribution is a point mass: nothing to correct the loss by."""
     policy_version: int = -1
     """Weights that produced it; -1 for tokens the policy did not emit."""
 

@@ -100,7 +100,9 @@ class LossStats:
         sums = dict(zip(SUMS, self.sums.tolist(), strict=True))
         num_tokens = max(sums.pop("num_tokens"), 1.0)
         weight, weight_squared = sums.pop("weight"), sums.pop("weight_squared")
+        num_sampled = sums.pop("num_sampled_tokens")
         metrics = {name: value / num_tokens for name, value in sums.items()}
+        metrics["mismatch_abs_mean"] *= num_tokens / max(num_sampled, 1.0)
         metrics["correction_weight_mean"] = weight / num_tokens
         if weight_squared > 0:
             metrics["effective_sample_fraction"] = weight**2 / weight_squared / num_tokens
@@ -114,6 +116,7 @@ SUMS = (
     "clip_high_fraction",
     "kl",
     "entropy",
+    "num_sampled_tokens",
     "mismatch_abs_mean",
     "correction_dropped_fraction",
     "weight",
@@ -200,11 +203,12 @@ def correction_weights(
 
     The weight is exp(old - sampling): how much likelier the trainer's numbers make the token (or,
     at sequence level, the product over the sequence) than the engine's numbers that sampled it.
+    Greedy tokens (NaN) were not drawn from a distribution, so they are left as they are: weight 1.
     """
     if config.correction == "off":
         return torch.ones_like(old_logprobs)
     sampling = batch.sampling_logprobs.to(old_logprobs.dtype)
-    log_weight = old_logprobs.detach() - sampling
+    log_weight = (old_logprobs.detach() - sampling).nan_to_num(nan=0.0)
     if config.correction.startswith("sequence"):
         log_weight = _per_row_sum(log_weight, batch)[batch.rows]
     weight = log_weight.clamp(max=_MAX_EXPONENT).exp()
@@ -256,7 +260,8 @@ def _stats(
             torch.zeros(len(SUMS), dtype=torch.float64, device=ratio.device),
             torch.zeros(len(MAXIMA), dtype=torch.float64, device=ratio.device),
         )
-    mismatch = (old - batch.sampling_logprobs.to(old.dtype)).abs()
+    was_sampled = ~batch.sampling_logprobs.isnan()
+    mismatch = (old - batch.sampling_logprobs.to(old.dtype)).abs().nan_to_num(nan=0.0)
     zero = torch.zeros((), device=ratio.device)
     sums = {
         "num_tokens": torch.ones_like(ratio).sum(),
@@ -265,6 +270,7 @@ def _stats(
         "clip_high_fraction": ((ratio > 1 + config.clip_high) & (advantages > 0)).sum(),
         "kl": zero if kl is None else kl.sum(),
         "entropy": zero if entropy is None else entropy.sum(),
+        "num_sampled_tokens": was_sampled.sum(),
         "mismatch_abs_mean": mismatch.sum(),
         "correction_dropped_fraction": (weight == 0).sum(),
         "weight": weight.sum(),

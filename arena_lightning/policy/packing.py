@@ -6,6 +6,7 @@ attend to; it is then computed once instead of N times. The loss mask is who emi
 nothing here knows a chat template. Everything is deterministic.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -25,7 +26,7 @@ class TokenSequence:
     """One trajectory as arrays.
 
     Shapes: `ids` int64 `[seq]`, `loss_mask` bool `[seq]` (True = the policy emitted it),
-    `sampling_logprobs` float32 `[seq]` (0 where the policy did not emit).
+    `sampling_logprobs` float32 `[seq]` (0 where the policy did not emit, NaN where it was greedy).
     """
 
     ids: np.ndarray
@@ -43,7 +44,8 @@ class MicroBatch:
     `block_rows` `[block]` rows each, which continue a prefix of `prefix_lengths` `[block]` tokens
     (0: none); `prefix_ids` holds the prefixes end to end, None without any. Per trained token
     (`token` of them, row by row): `positions` is where in `ids` the token *before* it lies,
-    `targets` its id, `rows` its row, `sampling_logprobs` the engine's. Per row: `advantages`,
+    `targets` its id, `rows` its row, `sampling_logprobs` the engine's (NaN for greedy turns). Per
+    row: `advantages`,
     `token_counts` (the whole sequence's trained tokens), `sources` (place in the packed input).
     """
 
@@ -102,7 +104,7 @@ def sequence_from_trajectory(trajectory: Trajectory) -> TokenSequence:
     """Concatenate a trajectory's segments.
 
     Raises:
-        DataError: a policy segment without one log-probability for each id.
+        DataError: a policy segment with some log-probabilities, but not one for each id.
     """
     ids: list[int] = []
     mask: list[bool] = []
@@ -110,7 +112,7 @@ def sequence_from_trajectory(trajectory: Trajectory) -> TokenSequence:
     num_prompt_tokens = 0
     for segment in trajectory.segments:
         is_policy = segment.emitter == "policy"
-        if is_policy and len(segment.logprobs) != len(segment.ids):
+        if is_policy and len(segment.logprobs) not in (0, len(segment.ids)):
             raise DataError(
                 f"a policy segment must have one log-probability for each id, got "
                 f"{len(segment.logprobs)} for {len(segment.ids)} (prompt {trajectory.prompt_id}, "
@@ -120,7 +122,8 @@ def sequence_from_trajectory(trajectory: Trajectory) -> TokenSequence:
             num_prompt_tokens += len(segment.ids)
         ids.extend(segment.ids)
         mask.extend([is_policy] * len(segment.ids))
-        logprobs.extend(segment.logprobs if is_policy else [0.0] * len(segment.ids))
+        unknown = math.nan if is_policy else 0.0
+        logprobs.extend(segment.logprobs or [unknown] * len(segment.ids))
     return TokenSequence(
         np.asarray(ids, dtype=np.int64),
         np.asarray(mask, dtype=bool),

@@ -184,8 +184,9 @@ class Agent:
                 f"{len(completion.ids)} and {len(completion.logprobs)} "
                 f"(request {completion.request_id}). The engine broke its contract."
             )
+        logprobs = completion.logprobs if self.request.temperature > 0 else ()
         self._segments.append(
-            Segment("policy", completion.ids, completion.logprobs, completion.policy_version)
+            Segment("policy", completion.ids, logprobs, completion.policy_version)
         )
         self._context += completion.ids
         self._was_cut = completion.ids[-1] != self._chat.stop_ids[0]
@@ -242,10 +243,12 @@ class Agent:
 
     def _take_observations(self, observations: list[Message]) -> None:
         self._num_rounds += 1
-        if self._num_rounds >= self._limits.max_turns:
-            observations[-1] = _with_notice(observations[-1], self.request.prompt.language)
         self._messages += observations
-        self._observation = self._chat.observation_ids(observations, self._was_cut)
+        shown = list(observations)
+        if self._num_rounds >= self._limits.max_turns:
+            # Ours, not the tool's: the policy reads it, a judge does not.
+            shown[-1] = _with_notice(shown[-1], self.request.prompt.language)
+        self._observation = self._chat.observation_ids(shown, self._was_cut)
 
     def _cut_reason(self, completion: Completion) -> FinishReason:
         if completion.finish_reason == "aborted":

@@ -15,7 +15,16 @@ import arena_lightning
 from arena_lightning.errors import ConfigError
 
 COLD_START_ROOT = Path("runs/cold_start")
-DATA_SOURCES = ("tasks/travel", "rollout/chat.py", "training/sft.py")
+DATA_SOURCES = (
+    "tasks/travel",
+    "rollout/chat.py",
+    "rollout/encoder.py",
+    "rollout/formats.py",
+    "rollout/template_format.py",
+    "rollout/turns.py",
+    "training/sft.py",
+)
+"""Code that decides what the cold start is trained on; a change of it is another recipe."""
 
 
 def ensure_cold_start(config: Path, root: Path = COLD_START_ROOT) -> Path:

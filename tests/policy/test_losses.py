@@ -109,3 +109,17 @@ def test_environment_tokens_have_exactly_zero_weight():
     loss.backward()
     for mine, theirs in zip(model.parameters(), reference, strict=True):
         torch.testing.assert_close(mine.grad, theirs, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("correction", ["token_truncate", "token_mask", "sequence_mask"])
+def test_greedy_turns_are_not_corrected_and_not_counted_as_mismatch(correction):
+    greedy, sampled = batch_of(2.0, sampling=()), batch_of(2.0)
+    old = torch.tensor([-5.0, -1.1])
+    config = LossConfig(correction=correction, correction_cap=2.0)
+    assert correction_weights(greedy, config, old).tolist() == [1.0, 1.0]
+    assert correction_weights(sampled, config, old).tolist() != [1.0, 1.0]
+    _, stats = policy_loss(greedy, config, Totals(2, 1), old)
+    _, other = policy_loss(sampled, config, Totals(2, 1), old)
+    assert stats.means()["mismatch_abs_mean"] == stats.means()["mismatch_abs_max"] == 0.0
+    both = (stats + other).means()
+    assert both["mismatch_abs_mean"] == pytest.approx((4.0 + 0.1) / 2)

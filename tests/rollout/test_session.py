@@ -85,13 +85,18 @@ def test_a_rollout_has_the_very_ids_of_the_written_dialogue(chat: ChatMLFormat):
     assert trajectory.answer == "Nice."
 
 
-def test_the_notice_of_the_last_round_is_in_message_and_ids_alike(chat: ChatMLFormat):
+def test_the_policy_reads_the_notice_of_the_last_round_and_a_judge_does_not(chat: ChatMLFormat):
     limits = SamplingLimits(max_turns=2)
     turns = [calling("Lyon"), calling("Nice"), answer("Nice.")]
     (trajectory,) = rollout(chat, lambda _, turn: turns[turn], limits)
     observations = [m.content for m in trajectory.messages if m.role == "tool"]
-    assert observations == ["weather: Lyon", f"weather: Nice\n{ANSWER_NOW['en']}"]
-    written = encode_dialogue(chat, FakeTask().opening(PROMPT), trajectory.messages, SCHEMAS)
+    assert observations == ["weather: Lyon", "weather: Nice"]
+    noticed = [
+        replace(m, content=f"{m.content}\n{ANSWER_NOW['en']}") if "Nice" in m.content else m
+        for m in trajectory.messages[:-1]
+    ]
+    told = [*noticed, trajectory.messages[-1]]
+    written = encode_dialogue(chat, FakeTask().opening(PROMPT), told, SCHEMAS)
     assert [s.ids for s in trajectory.segments] == [s.ids for s in written]
 
 
@@ -108,7 +113,10 @@ def test_a_prompt_in_chinese_is_told_in_chinese(chat: ChatMLFormat):
     session = RolloutSession(engine, chat, FakeTask(), SamplingLimits(max_turns=1))
     (trajectory,) = session.run(plan(1, replace(PROMPT, language="zh")))
     session.close()
-    assert trajectory.messages[1].content.endswith(ANSWER_NOW["zh"])
+    (observed,) = (s.ids for s in trajectory.segments if s.emitter == "tool")
+    seen = trajectory.messages[1]
+    told = replace(seen, content=f"{seen.content}\n{ANSWER_NOW['zh']}")
+    assert observed == chat.observation_ids([told], False)
 
 
 def test_an_unreadable_call_is_answered_with_the_problem_and_counted(chat: ChatMLFormat):
@@ -193,6 +201,15 @@ def test_policy_segments_carry_the_engines_logprobs_and_version(chat: ChatMLForm
         is_policy = segment.emitter == "policy"
         assert segment.policy_version == (7 if is_policy else -1)
         assert len(segment.logprobs) == (len(segment.ids) if is_policy else 0)
+
+
+def test_greedy_turns_carry_no_logprobs_to_correct_the_loss_by(chat: ChatMLFormat):
+    session = RolloutSession(scripted(chat, lambda *_: answer("ok")), chat, FakeTask())
+    greedy, sampled = session.run(plan_groups([PROMPT], 2, 0.7, (0, "t", 0), greedy_anchor=True))
+    session.close()
+    assert greedy.segments[-1].ids == sampled.segments[-1].ids
+    assert greedy.segments[-1].logprobs == ()
+    assert len(sampled.segments[-1].logprobs) == len(sampled.segments[-1].ids)
 
 
 def test_requests_get_one_seed_a_turn_that_depends_on_their_address_only(chat: ChatMLFormat):
