@@ -7,11 +7,19 @@ asyncio and no randomness: it is a function of (order, results), so relabelling 
 """
 
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
+from arena_lightning.arena.active import ActiveTopology
 from arena_lightning.arena.anchor import AnchorTopology
 from arena_lightning.arena.double_elimination import DoubleEliminationTopology
+from arena_lightning.arena.early_stopping import EarlyStoppingTopology
+from arena_lightning.arena.merge_insertion import MergeInsertionTopology
+from arena_lightning.arena.random_graph import RandomGraphTopology
+from arena_lightning.arena.repeated_knockout import RepeatedKnockoutTopology
+from arena_lightning.arena.reranked import RerankedTopology
 from arena_lightning.arena.round_robin import RoundRobinTopology
+from arena_lightning.arena.seeded_swiss import SeededSwissTopology
 from arena_lightning.arena.single_elimination import SingleEliminationTopology
 from arena_lightning.arena.standings import Round, TournamentCost
 from arena_lightning.arena.swiss import SwissTopology
@@ -46,7 +54,29 @@ TOPOLOGIES: dict[str, Callable[..., Topology]] = {
     "single_elimination": SingleEliminationTopology,
     "double_elimination": DoubleEliminationTopology,
     "swiss": SwissTopology,
+    # Not the paper's, below; measured in reports/topology_fidelity/.
+    "single_elimination_bt": partial(
+        RerankedTopology, inner=SingleEliminationTopology(), ranking="bradley_terry"
+    ),
+    "single_elimination_margin": partial(
+        RerankedTopology, inner=SingleEliminationTopology(), ranking="margin"
+    ),
+    "single_elimination_completed": partial(
+        RerankedTopology, inner=SingleEliminationTopology(), ranking="expected_points"
+    ),
+    "swiss_completed": partial(RerankedTopology, inner=SwissTopology(), ranking="expected_points"),
+    "seeded_swiss": SeededSwissTopology,
+    "repeated_knockout": RepeatedKnockoutTopology,
+    "random_graph": RandomGraphTopology,
+    "random_graph_completed": partial(RandomGraphTopology, ranking="expected_points"),
+    "active": ActiveTopology,
+    "active_two_rounds": partial(ActiveTopology, opening="cycle", num_rounds=1),
+    "hybrid": partial(ActiveTopology, opening="anchor"),
+    "merge_insertion": MergeInsertionTopology,
+    "early_stopping": EarlyStoppingTopology,
 }
+"""Names ending in `_bt`, `_margin` and `_completed` play the topology before it and rank by all its
+results: Bradley-Terry strengths, score-aware strengths, expected points of a full round robin."""
 
 
 def build_topology(name: str, **options: Any) -> Topology:
