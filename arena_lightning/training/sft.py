@@ -126,10 +126,11 @@ class SFTModule(PolicyModule):
 
     def training_step(self, batch: DialogueBatch, batch_idx: int) -> None:
         started = time.monotonic()
-        groups = [self._group(dialogue) for dialogue in batch.dialogues]
-        totals = count_totals(groups)
-        zeros = [np.zeros(len(group)) for group in groups]
-        batches = pack(groups, zeros, self.micro_batch_tokens, "padded")
+        # One group: what all openings start with (system message, tools) is computed once.
+        rows = tuple(self._trajectory(dialogue) for dialogue in batch.dialogues)
+        group = Group(batch.dialogues[0].prompt, rows)
+        totals = count_totals([group])
+        batches = pack([group], [np.zeros(len(rows))], self.micro_batch_tokens, self.layout)
         metrics = self.update([partial(self._micro_loss, micro, totals) for micro in batches])
         seconds = time.monotonic() - started
         computed = sum(micro.num_computed_tokens for micro in batches)
@@ -142,14 +143,13 @@ class SFTModule(PolicyModule):
         }
         self.log_now(metrics, batch.step + 1)
 
-    def _group(self, dialogue: Dialogue) -> Group:
+    def _trajectory(self, dialogue: Dialogue) -> Trajectory:
         task = self.trainer.datamodule.task
         if self._chat is None:
             self._chat = chat_format_for(self.model_dir)
         opening = task.opening(dialogue.prompt)
         segments = encode_dialogue(self._chat, opening, dialogue.messages, task.toolset.schemas)
-        trajectory = Trajectory(dialogue.prompt.prompt_id, dialogue.messages, segments)
-        return Group(dialogue.prompt, (trajectory,))
+        return Trajectory(dialogue.prompt.prompt_id, dialogue.messages, segments)
 
     def _micro_loss(self, micro: MicroBatch, totals: Totals) -> tuple[torch.Tensor, LossStats]:
         micro = micro.to(self.device)
