@@ -1,0 +1,166 @@
+"""The verdict ledger: every judge call that was paid for, in one append-only sqlite file.
+
+    question key -> known verdict, or ask -> append durably -> verdict
+
+Judges ask through `Ledger.answer`, so that no question is paid for twice: not after a restart, not
+by calls running at the same time, not when another process has the answer. The file layout is in
+`ledger_file.py`. A ledger makes no keys, reads no replies and never sees an API key.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from arena_lightning.errors import RecordError
+from arena_lightning.judges.ledger_file import LedgerFile, LedgerWriter, write_parquet
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One paid judge call. Keys and hashes are hex digests made by the judge."""
+
+    key: str
+    """The question's key: model, rubric version, sampling, prompt, trajectories and their order."""
+    kind: str
+    """`compare`, `score` or `listwise`."""
+    prompt_id: str
+    prompt_hash: str
+    model: str
+    """The model that answered, which may be a fallback."""
+    rubric: str
+    rubric_version: str
+    first_hash: str
+    second_hash: str
+    """Of the trajectory shown second; "" when there is none."""
+    status: str
+    """`verdict` (reused), `failed` (never reused), or `doubled`: a verdict that came after another
+    process's on the same question. It was paid and is kept, and never reused."""
+    raw_text: str
+    scores: Mapping[str, Any]
+    """JSON. `compare`: {"first": float, "second": float, "dimensions_first": {name: float},
+    "dimensions_second": {...}}; `score`: {"score": float, "dimensions": {...}}; {} when failed."""
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    """None when the model's price is not known."""
+    latency_s: float
+    created_s: float
+    """Unix time."""
+    calls: int = 1
+    """HTTP attempts billed, retries and repairs included."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerTotals:
+    """What the entries of a ledger cost together; restores a budget after a restart."""
+
+    entries: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float
+    """Sum over the priced entries."""
+    unpriced_entries: int
+    """Entries whose price is not known."""
+
+
+class Ledger:
+    """An append-only store of judge calls, shared by tasks and processes."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the ledger at `path`, or begin one there. The disk must be local: sqlite's
+        write-ahead log does not work on network file systems.
+
+        Raises:
+            RecordError: the file is no ledger, or it can't be opened or written.
+        """
+        self.path = Path(path)
+        self._file = LedgerFile(self.path, LedgerEntry)
+        self._writer = LedgerWriter(self._file)
+        self._asking: dict[tuple[int, str], _Question] = {}
+
+    async def answer(self, key: str, ask: Callable[[], Awaitable[LedgerEntry]]) -> LedgerEntry:
+        """Return the verdict on `key`, asking only when nobody has.
+
+        What `ask` returns is on disk before it is returned. The same key asked at the same time in
+        this event loop is asked once, and a caller that is cancelled does not cancel the others.
+        A `failed` entry is appended too and returned, but the next caller asks again.
+
+        Returns:
+            The entry on file. When another process answered meanwhile: its entry, not ours.
+
+        Raises:
+            RecordError: the entry can't be written, or has another key.
+            Exception: what `ask` raises, to all who wait for it; nothing is appended then.
+        """
+        known = self.get(key)
+        if known is not None:
+            return known
+        address = (id(asyncio.get_running_loop()), key)
+        question = self._asking.get(address)
+        if question is None:
+            question = _Question(asyncio.ensure_future(self._ask(key, ask)))
+            self._asking[address] = question
+            question.task.add_done_callback(lambda _: self._asking.pop(address, None))
+        return await question.wait()
+
+    async def _ask(self, key: str, ask: Callable[[], Awaitable[LedgerEntry]]) -> LedgerEntry:
+        entry = await ask()
+        if entry.key != key:
+            raise RecordError(
+                f"an entry must have the key that was asked, got {entry.key!r} for {key!r} "
+                f"({self.path}). Make both from one key function."
+            )
+        # No await between the answer and this line: a paid answer is always handed to the writer.
+        written: Future[LedgerEntry] = self._writer.submit(entry)
+        return await asyncio.wrap_future(written)
+
+    def get(self, key: str) -> LedgerEntry | None:
+        """Return the verdict on `key`, None when there is none. Failed entries don't count."""
+        return self._file.find_verdict(key)
+
+    def entries(self) -> Iterator[LedgerEntry]:
+        """Yield all entries on disk in the order they were appended."""
+        return self._file.entries()
+
+    def totals(self) -> LedgerTotals:
+        """Return what all entries cost together."""
+        return LedgerTotals(*self._file.sums())
+
+    def export_parquet(self, path: Path) -> int:
+        """Write all entries to a Parquet file (`scores` as JSON text) and return their number.
+
+        Raises:
+            RecordError: the file can't be written.
+        """
+        return write_parquet(self._file, Path(path))
+
+    def close(self) -> None:
+        """Write what waits and close the file. Closing twice is fine."""
+        self._writer.close()
+        self._file.close()
+
+    def __reduce__(self) -> tuple[type["Ledger"], tuple[str]]:
+        """Copies and other processes open the file again."""
+        return Ledger, (os.fspath(self.path),)
+
+
+class _Question:
+    """A question being asked, and how many wait for it."""
+
+    def __init__(self, task: "asyncio.Task[LedgerEntry]") -> None:
+        self.task = task
+        self._num_waiting = 0
+
+    async def wait(self) -> LedgerEntry:
+        self._num_waiting += 1
+        try:
+            return await asyncio.shield(self.task)
+        finally:
+            self._num_waiting -= 1
+            if not self._num_waiting and not self.task.done():
+                self.task.cancel()
