@@ -1,0 +1,142 @@
+"""The pages of the topology study: rows and findings into report blocks.
+
+Everything shown comes from rows; `study_report.py` renders the blocks.
+"""
+
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from arena_lightning.analysis.cost import CallCost
+from arena_lightning.analysis.findings import advise, fronts
+from arena_lightning.analysis.sources import describe
+from arena_lightning.analysis.sweep import SweepPlan
+from arena_lightning.analysis.sweep_table import Row, select
+from arena_lightning.reporting.study_report import (
+    Block,
+    Bullets,
+    Code,
+    Heading,
+    Paragraph,
+    Picture,
+    Table,
+    show,
+    table_of,
+    with_interval,
+)
+
+CELL_COLUMNS = {
+    "topology": "topology",
+    "tau_text": "tau to round robin",
+    "gain_text": "gain over seeded single elimination",
+    "truth_text": "tau to the truth",
+    "top1": "top 1",
+    "advantage_cosine": "advantage cosine",
+    "matches": "matches",
+    "calls": "calls",
+    "rounds": "rounds",
+    "usd": "USD",
+    "step_s": "s a step",
+    "tau_undefined": "undefined",
+    "failed_fraction": "failed",
+}
+
+
+def report_blocks(
+    plan: SweepPlan,
+    rows: Sequence[Row],
+    pictures: Sequence[Picture],
+    findings: Sequence[str],
+    command: str,
+    call: CallCost,
+    settings: dict[str, Any],
+) -> list[Block]:
+    """Return the report: how it was made, findings, advice, pictures, fronts, all cells."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "optuna"))
+    blocks: list[Block] = [
+        Paragraph(
+            f"{plan.num_groups} groups a cell, seed {plan.seed}; {packages}, Python "
+            f"{platform.python_version()}. Fidelity is Kendall's tau-b to round robin on the same "
+            "verdicts; intervals are 95% bootstrap intervals over groups; gains are paired by "
+            f"group. A judge call is taken as {call.prompt_tokens:.0f} + "
+            f"{call.completion_tokens:.0f} tokens."
+        ),
+        Code(command),
+        Heading("Findings"),
+        Bullets(tuple(findings)),
+        Heading("Judges"),
+        Bullets(tuple(describe(name, values) for name, values in settings.items())),
+        Heading("Use this topology if ..."),
+        _advice_table(plan, rows),
+        Heading("Pictures"),
+        *pictures,
+        Heading("Pareto fronts"),
+        _front_table(plan, rows),
+        Heading("All cells, both presentation orders"),
+    ]
+    for source in plan.sources:
+        for size in sorted(plan.sizes):
+            here = [
+                row
+                | {
+                    "tau_text": with_interval(row, "tau"),
+                    "gain_text": with_interval(row, "tau_gain", sign=True),
+                    "truth_text": with_interval(row, "truth/tau"),
+                }
+                for row in select(rows, source=source, size=size, presentation="both")
+            ]
+            if not here:
+                continue
+            here.sort(key=lambda row: -row["tau"] if row["tau"] == row["tau"] else 9.0)
+            ceiling = with_interval(here[0], "ceiling")
+            blocks += [
+                Heading(f"{source}, N = {size}", 3),
+                Paragraph(f"Round robin against itself on fresh verdicts: {ceiling}."),
+                table_of(here, CELL_COLUMNS),
+            ]
+    return blocks
+
+
+def _advice_table(plan: SweepPlan, rows: Sequence[Row]) -> Table:
+    lines = []
+    for source in plan.sources:
+        for size in sorted(plan.sizes):
+            for advice in advise(rows, source, size):
+                gain = (
+                    "-"
+                    if advice.gain != advice.gain
+                    else f"{advice.gain:+.3f} [{advice.gain_low:+.3f}, {advice.gain_high:+.3f}]"
+                )
+                lines.append(
+                    (
+                        source,
+                        str(size),
+                        advice.situation,
+                        advice.topology,
+                        f"{advice.tau:.3f} [{advice.low:.3f}, {advice.high:.3f}]",
+                        gain,
+                        show(advice.calls),
+                        show(advice.rounds),
+                    )
+                )
+    columns = (
+        "judge",
+        "N",
+        "if you can spend",
+        "use",
+        "tau to round robin",
+        "over seeded single elimination",
+        "calls",
+        "rounds",
+    )
+    return Table(columns, tuple(lines))
+
+
+def _front_table(plan: SweepPlan, rows: Sequence[Row]) -> Table:
+    lines = []
+    for source in plan.sources:
+        for size in sorted(plan.sizes):
+            for cost, front in fronts(rows, source, size).items():
+                lines.append((source, str(size), cost, " < ".join(front)))
+    return Table(("judge", "N", "cost", "front, cheapest first"), tuple(lines))
