@@ -175,8 +175,8 @@ def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> fl
 
 _SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _SECRET_TEXTS = re.compile(
-    r"(?P<mark>bearer\s+|authorization['\"]?\s*[:=]\s*['\"]?|api[-_ ]?key(?: provided)?['\"]?"
-    r"\s*[:=]\s*['\"]?|://[^/\s@:]*:)(?P<secret>[^\s'\",}@]+)|\b(?:sk|pk|gsk|hf|key)[-_]"
+    r"(?P<mark>bearer\s+|authorization['\"]?\s*[:=]\s*['\"]?(?:bearer\s+|basic\s+)?|"
+    r"api[-_ ]?key(?: provided)?['\"]?\s*[:=]\s*['\"]?|://[^/\s@:]*:)(?P<secret>[^\s'\",}@]+)|\b(?:sk|pk|gsk|hf|key)[-_]"
     r"[\w*.-]{6,}",
     re.IGNORECASE,
 )
