@@ -6,6 +6,7 @@ tables, pictures and a report, and ends with its findings in words. Needs no GPU
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -24,7 +25,11 @@ def parser() -> argparse.ArgumentParser:
     )
     grid.add_argument("--topologies", nargs="+", help="names; default: all")
     grid.add_argument(
-        "--presentations", nargs="+", choices=["both", "random"], default=["both", "random"]
+        "--presentations",
+        nargs="+",
+        choices=["both", "random"],
+        default=["both"],
+        help="orders a pair is shown in; one random order is also tried at one N",
     )
     grid.add_argument("--tie_margins", type=float, nargs="+", default=[0.0], help="judge's points")
     grid.add_argument("--rankings", nargs="+", default=["own"], help='"own", or rules over it')
@@ -76,6 +81,9 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run the study; return the exit code."""
     options = parser().parse_args(arguments)
+    # Before NumPy is loaded: workers are processes, and small matrices gain nothing from threads.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
     from arena_lightning.errors import ArenaLightningError
     from arena_lightning.reporting.topology_study import run_study
 

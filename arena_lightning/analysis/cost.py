@@ -100,7 +100,7 @@ def wall_clock_s(
     concurrency: int,
     latency: Latency,
     seed: int = 0,
-    repeats: int = 20,
+    repeats: int = 10,
 ) -> float:
     """Return the mean time until all groups of a step are ranked, seconds.
 

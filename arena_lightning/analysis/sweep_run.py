@@ -34,6 +34,17 @@ from arena_lightning.errors import ArenaLightningError, RecordError
 BuildSources = Callable[[Mapping[str, Any]], Mapping[str, VerdictSource]]
 """Plan's settings of the sources -> the sources; importable, since workers call it."""
 POLL_S = 0.2
+SHOWN_METRICS = (
+    "tau",
+    "truth/tau",
+    "top1",
+    "advantage_cosine",
+    "step_cosine",
+    "step_cosine_sd",
+    "calls",
+    "rounds",
+)
+"""What a trial shows in Optuna's dashboard; the tables have all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +187,9 @@ def _objective(trial: Any, plan: SweepPlan, store: CellStore) -> list[float]:
         "rounds": float(played.rounds.mean()),
         "failed_fraction": float(played.failed.sum() / played.matches.sum()),
     }
-    for name, value in means.items():
-        trial.set_user_attr(name, value)
+    for name in SHOWN_METRICS:
+        if name in means:
+            trial.set_user_attr(name, means[name])
     # Optuna can't hold a NaN: a topology that told nobody apart stands last there. The tables, made
     # from the cells, show it as undefined.
     return [-1.0 if np.isnan(means[name]) else means[name] for name in plan.objectives]

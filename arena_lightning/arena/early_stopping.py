@@ -30,7 +30,7 @@ class EarlyStoppingTopology:
 
     tolerance: float = 0.1
     """Stop when no match left is expected to move an advantage by more than this."""
-    portions: int = 8
+    portions: int = 4
     """How many portions a full round robin is cut into: looks at the table, and rounds."""
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ _UNSENT += ("ConnectionTimeoutError", "PoolTimeout")
 _BROKEN = ("ReadError", "WriteError", "RemoteProtocolError", "ServerDisconnectedError")
 _BROKEN += ("ClientOSError", "ClientPayloadError", "ConnectionResetError", "APIConnectionError")
 _UNREADABLE = ("JSONDecodeError", "APIResponseValidationError")
-_WRONG_SETUP_TEXT = ("insufficient_quota", "LLM Provider NOT provided")
+_WRONG_SETUP_TEXT = ("insufficient_quota", "LLM Provider NOT provided", "Missing credentials")
 _MAX_TEXT = 300
 
 

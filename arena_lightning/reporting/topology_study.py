@@ -30,7 +30,8 @@ from arena_lightning.reporting.study_wandb import log_study, publish_report
 from arena_lightning.reporting.topology_pages import report_blocks
 
 TITLE = "Topology fidelity"
-EFFECT_TOPOLOGIES = (
+SIDE_GROUPS = 300
+SIDE_TOPOLOGIES = (
     "round_robin",
     "anchor",
     "single_elimination",
@@ -70,7 +71,9 @@ def run_study(options: argparse.Namespace, command: str) -> None:
     store = sweep.store()
     rows = cell_rows(plan, store, call, options.concurrency, latency, options.step_groups)
     steps = step_rows(plan, store)
-    effects = _effects(options)
+    if "random" not in plan.presentations:
+        rows += _side_sweep(options, "one order", settings, _main_size(plan), ("random",))
+    effects = _side_sweep(options, "effects", effect_settings(), EFFECT_SIZE, ("both", "random"))
     out: Path = options.out
     write_rows(out / "cells.csv", rows)
     write_rows(out / "steps.csv", steps)
@@ -114,24 +117,29 @@ def _main_size(plan: SweepPlan) -> int:
     return 16 if 16 in plan.sizes else max(plan.sizes)
 
 
-def _effects(options: argparse.Namespace) -> list[Row]:
-    """Sweep what position bias and ties do, each alone, at N = 16."""
-    settings = effect_settings()
+def _side_sweep(
+    options: argparse.Namespace,
+    what: str,
+    settings: dict[str, Any],
+    size: int,
+    presentations: tuple[str, ...],
+) -> list[Row]:
+    """Sweep a few topologies at one group size, on at most `SIDE_GROUPS` groups."""
     plan = SweepPlan(
         settings,
-        (EFFECT_SIZE,),
+        (size,),
         (1,),
-        EFFECT_TOPOLOGIES,
-        ("both", "random"),
-        num_groups=min(options.groups, 300),
+        SIDE_TOPOLOGIES,
+        presentations,
+        num_groups=min(options.groups, SIDE_GROUPS),
         seed=options.seed,
     )
     sweep = Sweep(plan, options.work / plan.address, build_sources)
-    progress = _Progress("effects")
+    progress = _Progress(what)
     run_sweep(sweep, options.workers, progress)
     progress.end()
     free = CallCost(0, 0, 0, 0)
-    return cell_rows(plan, sweep.store(), free, 64, Latency(), 1)
+    return cell_rows(plan, sweep.store(), free, options.concurrency, Latency(), 1)
 
 
 def _draw(

@@ -167,8 +167,8 @@ class MisbehavingServer:
         try:
             while await self._request(reader, writer):
                 pass
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # asyncio prints what a connection raises, also when the server itself ends it
         finally:
             self._writers.discard(writer)
             with contextlib.suppress(ConnectionError):
