@@ -142,21 +142,22 @@ class Budget:
     async def reserve(self, tokens: int, cost_usd: float) -> Reservation:
         """Claim one call with at most so many tokens and USD, before it is sent.
 
-        When only the claims in flight stand in the way, it waits for them to settle.
+        While it does not fit and others are in flight it waits: they may take less than they
+        claimed, and a run that stops must not cut off replies that are paid and on their way.
 
         Raises:
-            BudgetSpentError: the budget can't bear the call.
+            BudgetSpentError: the budget can't bear the call, and nothing is in flight any more.
         """
         upper = Spending(1, tokens, cost_usd)
         while True:
             event = asyncio.Event()
             with self._lock:
-                if self._excess(upper, with_reserved=True) is None:
+                excess = self._excess(upper)
+                if excess is None:
                     self._reserved += upper
                     self._reserved_by_step += upper
                     return Reservation(upper, self._step_index)
-                excess = self._excess(upper, with_reserved=False)
-                if excess is not None:
+                if not self._reserved.calls:
                     raise BudgetSpentError(excess)
                 waiter = (asyncio.get_running_loop(), event)
                 self._waiting.append(waiter)
@@ -184,6 +185,8 @@ class Budget:
                 return
             reservation.is_open = False
             self._reserved -= reservation.upper
+            if not self._reserved.calls:
+                self._reserved = Spending()  # not a float's residue
             self._run += taken
             if reservation.step_index == self._step_index:
                 self._reserved_by_step -= reservation.upper
@@ -198,11 +201,8 @@ class Budget:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(event.set)
 
-    def _excess(self, upper: Spending, with_reserved: bool) -> str | None:
-        """Return what is wrong with spending `upper` more, None when it fits.
-
-        Calls in flight are spent for certain, so waiting for them to settle would not help.
-        """
+    def _excess(self, upper: Spending) -> str | None:
+        """Return what is wrong with claiming `upper` on top of all, None when it fits."""
         for bounds, spent, reserved, span in (
             (self.per_run, self._run, self._reserved, "run"),
             (self.per_step, self._step, self._reserved_by_step, "step"),
@@ -210,9 +210,7 @@ class Budget:
             for name, bound in bounds.items():
                 if bound is None:
                     continue
-                taken = getattr(spent, name)
-                if with_reserved or name == "calls":
-                    taken += getattr(reserved, name)
+                taken = getattr(spent, name) + getattr(reserved, name)
                 if taken + getattr(upper, name) > bound + (_EPSILON_USD * (name == "cost_usd")):
                     return (
                         f"the judge's {name} per {span} must stay within {bound}, got {taken} "

@@ -98,17 +98,32 @@ def test_a_step_has_its_own_bounds_and_late_calls_stay_with_the_step_they_began_
 
     async def main():
         late = await budget.reserve(0, 0.0)
-        with pytest.raises(BudgetSpentError, match="calls per step must stay within 1"):
-            await budget.reserve(0, 0.0)
         budget.start_step()
         await spend(budget)
         budget.settle(late, 0, 0.0)
         assert budget.spent_in_step.calls == 1
+        with pytest.raises(BudgetSpentError, match="calls per step must stay within 1"):
+            await spend(budget)
         budget.start_step()
         await spend(budget)
         budget.start_step()
         with pytest.raises(BudgetSpentError, match="calls per run must stay within 3"):
             await spend(budget)
+
+    run(main())
+
+
+def test_a_run_is_not_stopped_before_what_is_in_flight_has_come_back():
+    budget = Budget(max_calls=1)
+
+    async def main():
+        in_flight = await budget.reserve(0, 0.0)
+        refused = asyncio.ensure_future(budget.reserve(0, 0.0))
+        await asyncio.sleep(0.01)
+        assert not refused.done()
+        budget.settle(in_flight, 0, 0.0)
+        with pytest.raises(BudgetSpentError):
+            await refused
 
     run(main())
 
