@@ -31,7 +31,8 @@ SCHEMA = {
     "additionalProperties": False,
 }
 QUICK_RETRY = RetryPolicy(base_delay_s=0.001, max_delay_s=0.002)
-QUICK_LIMITS = Limits(attempt_timeout_s=1.0, breaker_pause_s=0.05, breaker_max_pause_s=0.1)
+QUICK_LIMITS = Limits(attempt_timeout_s=20.0, breaker_pause_s=0.05, breaker_max_pause_s=0.1)
+IMPATIENT_LIMITS = Limits(attempt_timeout_s=1.0)
 PRICE = Price(prompt_usd_per_million=1e6, completion_usd_per_million=2e6)  # USD 1 and 2 a token
 
 
@@ -93,7 +94,8 @@ def test_the_schema_is_sent_where_the_model_takes_it_and_never_when_told_so():
 @pytest.mark.parametrize("fault", TRANSPORT_FAULTS)
 def test_every_fault_of_transport_is_retried_and_counted(fault):
     with MisbehavingServer(script={0: fault, 1: fault}, hang_s=2.0) as server:
-        client = client_of(server, prices={MODEL: PRICE}, max_tokens=7)
+        limits = IMPATIENT_LIMITS if fault in ("timeout", "slow_drip") else QUICK_LIMITS
+        client = client_of(server, prices={MODEL: PRICE}, max_tokens=7, limits=limits)
         reply = run(client.complete(question(), SCHEMA))
         clean = run(client.complete(question(), SCHEMA))
     assert server.met == {fault: 2, "": 2}
