@@ -56,6 +56,8 @@ def load_litellm() -> ModuleType:
         import litellm
     litellm.telemetry = False
     litellm.suppress_debug_info = True
+    # A call cancelled while a thread of litellm still prepares it leaves a coroutine behind.
+    warnings.filterwarnings("ignore", "coroutine '.*async_completion' was never awaited")
     return litellm
 
 

@@ -35,16 +35,20 @@ class Question:
     messages: list[dict[str, str]]
     schema: Mapping[str, Any] | None
     most_prompt_tokens: int
-    address: int
-    """Of the question's jitter: a function of its messages."""
 
     @staticmethod
     def of(messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any] | None) -> "Question":
         copies = [dict(message) for message in messages]
-        digest = hashlib.blake2b(json.dumps(copies).encode(), digest_size=7).digest()
-        return Question(
-            copies, schema, most_prompt_tokens(copies, schema), int.from_bytes(digest, "big")
-        )
+        return Question(copies, schema, most_prompt_tokens(copies, schema))
+
+    def address(self) -> int:
+        """Return the address of the question's jitter: a function of its messages.
+
+        Made when it is needed only: hashing a long text lets go of Python's lock, and getting it
+        back costs milliseconds while litellm's threads are busy.
+        """
+        digest = hashlib.blake2b(json.dumps(self.messages).encode(), digest_size=7).digest()
+        return int.from_bytes(digest, "big")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ class Route:
                 return outcome
             if not outcome.is_retried or attempt >= self._retry.max_attempts:
                 return outcome
-            rng = generator_for(self._retry.seed, "judges/retry", question.address, attempt)
+            rng = generator_for(self._retry.seed, "judges/retry", question.address(), attempt)
             await asyncio.sleep(self._retry.delay_s(attempt - 1, outcome.retry_after_s, rng))
 
     async def _attempt_in_turn(
