@@ -63,15 +63,19 @@ def load_litellm() -> ModuleType:
 
 def price_of(model: str, prices: Mapping[str, Price] | None = None) -> Price | None:
     """Return a model's price: ours, else litellm's, else None."""
-    if prices and model in prices:
-        return prices[model]
+    listed = _listed_price(model)
+    return prices[model] if prices and model in prices else listed
+
+
+def _listed_price(model: str) -> Price | None:
+    """Return the price in litellm's own table."""
     if model in _UNLISTED:
         return None
-    litellm = load_litellm()
     try:
-        info = litellm.get_model_info(model)
+        info = load_litellm().get_model_info(model)
     except Exception:  # litellm raises bare Exception for a model that is not in its table
-        _list_for_speed(model)
+        if "/" in model:
+            _list_for_speed(model)
         return None
     prompt, completion = info.get("input_cost_per_token"), info.get("output_cost_per_token")
     if prompt is None or completion is None:

@@ -26,7 +26,7 @@ FaultKind = Literal[
     "rate_limited",
     "server",  # 5xx
     "unreadable",  # the body is no JSON or no completion
-    "empty",  # a completion without a choice or without text
+    "empty",  # a completion without a choice
     "refused",  # 4xx: this question will never be answered
     "wrong_setup",  # wrong key, model or quota: no question will ever be answered
 ]

@@ -57,6 +57,7 @@ class Answer:
 
     text: str
     finish_reason: str
+    """"" when there was no choice in it."""
     prompt_tokens: int
     completion_tokens: int
 
@@ -198,7 +199,8 @@ class Route:
                 self._book(claim, tally, *(most if outcome.may_be_billed else (0, 0)))
             return outcome
         self._book(claim, tally, outcome.prompt_tokens, outcome.completion_tokens)
-        return outcome if outcome.text else Fault("empty", "a completion without a text")
+        # An empty text is an answer: at temperature 0 it would come again and again, and be paid.
+        return outcome if outcome.finish_reason else Fault("empty", "a completion without a choice")
 
     def _book(
         self, claim: Reservation | None, tally: Tally, prompt_tokens: int, completion_tokens: int
@@ -242,7 +244,7 @@ def _answer_from(response: Any, question: Question, max_tokens: int) -> Answer:
     usage = getattr(response, "usage", None)
     prompt_tokens = getattr(usage, "prompt_tokens", None) or question.most_prompt_tokens
     completion_tokens = getattr(usage, "completion_tokens", None)
-    text, finish_reason = "", "stop"
+    text, finish_reason = "", ""
     if response.choices:
         text = response.choices[0].message.content or ""
         finish_reason = response.choices[0].finish_reason or "stop"

@@ -16,13 +16,6 @@ from arena_lightning.judges.pricing import Price
 from arena_lightning.judges.retry import RetryPolicy
 from tests.judges.misbehaving_server import TRANSPORT_FAULTS, MisbehavingServer
 
-pytestmark = [
-    # litellm's own pydantic models warn when they are first built.
-    pytest.mark.filterwarnings("ignore::UserWarning:pydantic"),
-    # A call cancelled before litellm has begun to await it.
-    pytest.mark.filterwarnings("ignore:coroutine .*async_completion. was never awaited"),
-]
-
 MODEL = "hosted_vllm/judge"
 SCHEMA = {
     "type": "object",
@@ -32,7 +25,7 @@ SCHEMA = {
 }
 QUICK_RETRY = RetryPolicy(base_delay_s=0.001, max_delay_s=0.002)
 QUICK_LIMITS = Limits(attempt_timeout_s=20.0, breaker_pause_s=0.05, breaker_max_pause_s=0.1)
-IMPATIENT_LIMITS = Limits(attempt_timeout_s=1.0)
+IMPATIENT_LIMITS = Limits(attempt_timeout_s=1.5)
 PRICE = Price(prompt_usd_per_million=1e6, completion_usd_per_million=2e6)  # USD 1 and 2 a token
 
 
@@ -93,7 +86,7 @@ def test_the_schema_is_sent_where_the_model_takes_it_and_never_when_told_so():
 
 @pytest.mark.parametrize("fault", TRANSPORT_FAULTS)
 def test_every_fault_of_transport_is_retried_and_counted(fault):
-    with MisbehavingServer(script={0: fault, 1: fault}, hang_s=2.0) as server:
+    with MisbehavingServer(script={0: fault, 1: fault}, hang_s=4.0) as server:
         limits = IMPATIENT_LIMITS if fault in ("timeout", "slow_drip") else QUICK_LIMITS
         client = client_of(server, prices={MODEL: PRICE}, max_tokens=7, limits=limits)
         reply = run(client.complete(question(), SCHEMA))
@@ -186,11 +179,13 @@ def test_a_deadline_ends_a_question_with_what_it_was_billed():
 
 
 def test_a_step_deadline_ends_what_is_open_and_the_next_step_starts_afresh():
-    with MisbehavingServer() as server:
-        client = client_of(server, limits=Limits(step_deadline_s=0.3))
-        run(client.complete(question()))
-        time.sleep(0.3)
+    with MisbehavingServer(script={0: "timeout"}, hang_s=60.0) as server:
+        client = client_of(server, limits=Limits(step_deadline_s=3.0))
+        started_s = time.monotonic()
         assert "longer than its deadline" in str(error_of(client))
+        assert "longer than its deadline" in str(error_of(client))
+        assert 3.0 <= time.monotonic() - started_s < 20.0
+        assert server.num_requests == 1
         client.start_step()
         run(client.complete(question()))
         assert server.num_requests == 2
@@ -337,6 +332,13 @@ def test_a_price_that_is_not_known_is_none_and_never_0(monkeypatch):
         assert run(client_of(server).complete(question())).usage.cost_usd is None
         with pytest.raises(ConfigError, match="must come with the price of every model"):
             run(client_of(server, budget=Budget(max_usd=1.0)).complete(question()))
+
+
+def test_an_empty_text_is_a_reply_and_not_paid_again():
+    with MisbehavingServer(raw_reply="") as server:
+        reply = run(client_of(server).complete(question()))
+        assert server.num_requests == 1
+    assert (reply.text, reply.finish_reason) == ("", "stop")
 
 
 def test_litellms_table_knows_the_price_of_a_hosted_model():

@@ -25,11 +25,6 @@ from tests.judges.plain_judge import (
     rank,
 )
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::UserWarning:pydantic"),
-    pytest.mark.filterwarnings("ignore:coroutine .*async_completion. was never awaited"),
-]
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _warm_litellm(tmp_path_factory):
