@@ -86,6 +86,8 @@ class Played:
     """Sequential rounds, the critical path."""
     failed: np.ndarray
     """Failed matches."""
+    clusters: np.ndarray
+    """Which independent unit each group belongs to (see `VerdictBatch.clusters`)."""
 
 
 def play_cell(cell: Cell, batch: VerdictBatch, seed: int) -> Played:
@@ -119,4 +121,5 @@ def play_cell(cell: Cell, batch: VerdictBatch, seed: int) -> Played:
             standings.num_rounds,
             sum(match[4] == "failed" for match in matches),
         )
-    return Played(ranks, *tallies)
+    clusters = np.arange(count) if batch.clusters is None else batch.clusters
+    return Played(ranks, *tallies, clusters)

@@ -162,28 +162,49 @@ class Estimate:
     """Groups where the metric is not defined (NaN); the mean is over the others."""
 
 
-def summarise(values: np.ndarray, seed: int = 0, stream: str = "fidelity/bootstrap") -> Estimate:
+def summarise(
+    values: np.ndarray,
+    seed: int = 0,
+    stream: str = "fidelity/bootstrap",
+    clusters: np.ndarray | None = None,
+) -> Estimate:
     """Return the mean of `[group]` values and a percentile bootstrap interval over groups.
+
+    With `clusters` (int `[group]`) whole clusters are resampled: groups drawn from one recorded
+    group are no independent evidence. The mean is then over the clusters' means.
 
     Equal seeds and numbers of groups resample the same groups, so that estimates of topologies
     that played the same groups move together. Without a defined value all is NaN.
     """
     values = np.asarray(values, dtype=np.float64)
+    num_groups, undefined = len(values), int(np.isnan(values).sum())
+    if clusters is not None and len(np.unique(clusters)) < num_groups:
+        values = _cluster_means(values, clusters)
     defined = ~np.isnan(values)
-    undefined = int((~defined).sum())
     if not defined.any():
-        return Estimate(np.nan, np.nan, np.nan, len(values), undefined)
+        return Estimate(np.nan, np.nan, np.nan, num_groups, undefined)
     counts = _resamples(len(values), seed, stream)
     filled = np.where(defined, values, 0.0)
     weight = counts @ defined
     means = np.divide(counts @ filled, weight, out=np.full(len(counts), np.nan), where=weight > 0)
     low, high = np.nanquantile(means, [0.025, 0.975])
     return Estimate(
-        float(filled.sum() / defined.sum()), float(low), float(high), len(values), undefined
+        float(filled.sum() / defined.sum()), float(low), float(high), num_groups, undefined
     )
 
 
-def paired_difference(one: np.ndarray, other: np.ndarray, seed: int = 0) -> Estimate:
+def _cluster_means(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """Return the mean of each cluster's defined values, NaN without one."""
+    _, places = np.unique(clusters, return_inverse=True)
+    defined = ~np.isnan(values)
+    totals = np.bincount(places, np.where(defined, values, 0.0))
+    counts = np.bincount(places, defined)
+    return np.divide(totals, counts, out=np.full(len(totals), np.nan), where=counts > 0)
+
+
+def paired_difference(
+    one: np.ndarray, other: np.ndarray, seed: int = 0, clusters: np.ndarray | None = None
+) -> Estimate:
     """Return the mean of `one - other` over the groups where both are defined, with its interval.
 
     Both must be `[group]` of the same groups, in the same order.
@@ -193,7 +214,7 @@ def paired_difference(one: np.ndarray, other: np.ndarray, seed: int = 0) -> Esti
             f"paired values must be of the same groups, got {np.shape(one)} and {np.shape(other)} "
             "(paired_difference). Play both topologies on one batch."
         )
-    return summarise(np.asarray(one) - np.asarray(other), seed)
+    return summarise(np.asarray(one) - np.asarray(other), seed, clusters=clusters)
 
 
 _RESAMPLES: dict[tuple[int, int, str], np.ndarray] = {}

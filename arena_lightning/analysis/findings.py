@@ -37,7 +37,7 @@ def advise(rows: Sequence[Row], source: str, size: int) -> list[Advice]:
     """Return the best topology of each budget for a judge and a group size.
 
     Situations: at most as many matches as seeded single elimination (2N-2); at most N matches; at
-    most two rounds (latency decides); whatever it takes short of a round robin.
+    most two rounds (latency decides); at most half the matches of a round robin.
     """
     here = [
         row
@@ -53,8 +53,8 @@ def advise(rows: Sequence[Row], source: str, size: int) -> list[Advice]:
             lambda row: row["rounds"] <= 2 and row["matches"] <= budget + 1e-9,
         ),
         (
-            "fewer matches than a round robin",
-            lambda row: row["matches"] < size * (size - 1) / 2 - 1e-9,
+            "at most half a round robin's matches",
+            lambda row: row["matches"] <= size * (size - 1) / 4 + 1e-9,
         ),
     )
     advice = []

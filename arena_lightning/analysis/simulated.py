@@ -7,6 +7,7 @@ orders and in every repeat, call noise is fresh in each. It is no LLM and models
 """
 
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,12 @@ class NoiseModel:
     """With `win_lose`: a lead within this is a tie."""
     failure_rate: float = 0.0
     """Probability that a call gives no verdict, 0-1."""
+    stable_fraction: float = 0.0
+    """Share of calls whose noise a repeat of the same call repeats, 0-1: an LLM at temperature 0
+    errs the same way again. Matters for the test-retest ceiling alone."""
+    spectrum: tuple[float, ...] = ()
+    """Quantiles of the utilities from worst to best at even steps, in standard deviations around
+    their mean; () is the distribution that `utility_df` names."""
 
     def __post_init__(self) -> None:
         for name in ("spread", "score_noise", "intransitivity", "tie_grid", "tie_width"):
@@ -52,7 +59,10 @@ class NoiseModel:
             df = getattr(self, name)
             _must(df == 0 or 2 < df < np.inf, name, "be 0, or above 2", df)
         _must(0 < self.compression < np.inf, "compression", "be above 0", self.compression)
-        _must(0 <= self.failure_rate <= 1, "failure_rate", "lie in 0-1", self.failure_rate)
+        for name in ("failure_rate", "stable_fraction"):
+            _must(0 <= getattr(self, name) <= 1, name, "lie in 0-1", getattr(self, name))
+        rising = all(low <= high for low, high in pairwise(self.spectrum))
+        _must(rising and len(self.spectrum) != 1, "spectrum", "rise", self.spectrum)
         bias = self.position_bias
         _must(-np.inf < bias < np.inf, "position_bias", "be finite", bias)
 
@@ -61,7 +71,8 @@ class NoiseModel:
         shown = [
             f"{item.name}={getattr(self, item.name):g}"
             for item in fields(self)
-            if item.name in ("spread", "score_noise") or getattr(self, item.name) != item.default
+            if item.name != "spectrum"
+            and (item.name in ("spread", "score_noise") or getattr(self, item.name) != item.default)
         ]
         return ", ".join(shown)
 
@@ -83,28 +94,32 @@ class SimulatedSource:
 
     def _judged(self, size: int, num_groups: int, seed: int, repeat: int) -> VerdictBatch:
         noise = self.noise
-        # One stream a group: a longer draw starts with the groups of a shorter one.
+        # Drawn group by group: a longer draw starts with the groups of a shorter one.
         utilities = np.empty((num_groups, size))
         pair_leads = np.zeros((num_groups, size, size))
         own = generator_for(seed, "simulated/groups", size)
         for group in range(num_groups):
-            utilities[group] = _draws(own, (size,), noise.utility_df)
-            if noise.intransitivity:
-                lead = own.standard_normal((size, size))
-                pair_leads[group] = np.triu(lead, 1) - np.triu(lead, 1).T
+            utilities[group] = self._utilities(own, size)
+        if noise.intransitivity:
+            pairs = generator_for(seed, "simulated/pairs", size).standard_normal(pair_leads.shape)
+            pair_leads = np.triu(pairs, 1) - np.triu(pairs, 1).swapaxes(1, 2)
         utilities *= noise.spread
-        rng = generator_for(seed, "simulated/calls", size, repeat)
         shape = (num_groups, size, size)
+        draws = self._call_noise(seed, size, 0, shape)
+        if repeat:
+            coin = generator_for(seed, "simulated/stable", size, repeat).random(shape)
+            again = self._call_noise(seed, size, repeat, shape)
+            is_fresh = coin >= noise.stable_fraction
+            draws = np.where(is_fresh[..., None], again, draws)
         levels = noise.compression * utilities
         lead = noise.intransitivity * pair_leads / 2
         first = levels[:, :, None] + lead + noise.position_bias
         second = levels[:, None, :] - lead
         if noise.win_lose:
-            first, second = self._outcomes(first - second, rng.random(shape))
+            first, second = self._outcomes(first - second, draws[..., 0])
         else:
-            errors = _draws(rng, (*shape, 2), noise.noise_df)
-            first = _on_grid(first + noise.score_noise * errors[..., 0], noise.tie_grid)
-            second = _on_grid(second + noise.score_noise * errors[..., 1], noise.tie_grid)
+            first = _on_grid(first + noise.score_noise * draws[..., 0], noise.tie_grid)
+            second = _on_grid(second + noise.score_noise * draws[..., 1], noise.tie_grid)
         missing = np.eye(size, dtype=bool)[None]
         if noise.failure_rate:
             failing = generator_for(seed, "simulated/failures", size, repeat).random(shape)
@@ -112,6 +127,19 @@ class SimulatedSource:
         return VerdictBatch(
             np.where(missing, np.nan, first), np.where(missing, np.nan, second), utilities
         )
+
+    def _utilities(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        if not self.noise.spectrum:
+            return _draws(rng, (size,), self.noise.utility_df)
+        steps = np.linspace(0.0, 1.0, len(self.noise.spectrum))
+        return np.interp(rng.random(size), steps, self.noise.spectrum)
+
+    def _call_noise(self, seed: int, size: int, repeat: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the raw noise of each call: two scores' errors, or one uniform number."""
+        rng = generator_for(seed, "simulated/calls", size, repeat)
+        if self.noise.win_lose:
+            return rng.random((*shape, 1))
+        return _draws(rng, (*shape, 2), self.noise.noise_df)
 
     def _outcomes(self, leads: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of calls that only name a winner."""

@@ -5,11 +5,14 @@
 The names are those of the study's command line. It draws nothing.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from arena_lightning.analysis.bank import BankSource, load_bank, sizes_of
+from arena_lightning.analysis.fitting import fit_names, load_fit
 from arena_lightning.analysis.simulated import NoiseModel, SimulatedSource, noise_from
 from arena_lightning.analysis.verdict_batch import VerdictSource
 from arena_lightning.errors import ConfigError
@@ -46,26 +49,38 @@ def source_settings(
 
     Raises:
         ConfigError: an unknown judge, or a change that no noise model has.
+        DataError: a bank that can't be read; file and line are named.
     """
     changed = _changes(changes)
     settings: dict[str, dict[str, Any]] = {}
+    fitted = fit_names()
     for name in judges:
-        if name not in SIMULATED:
+        if name not in SIMULATED and name not in fitted:
             raise ConfigError(
-                f"judges must be among {', '.join(SIMULATED)}, got {name!r} (--judges). "
-                "Name one of them, or give a recorded bank with --bank."
+                f"judges must be among {', '.join([*SIMULATED, *fitted])}, got {name!r} "
+                "(--judges). Name one of them, or give a recorded bank with --bank."
             )
-        noise = SIMULATED[name]
+        noise = SIMULATED[name] if name in SIMULATED else load_fit(name).noise
         values = {item: getattr(noise, item) for item in NoiseModel.__slots__} | changed
         noise_from(values)
         settings[name] = {"kind": "simulated", "noise": values}
+        if name in fitted:
+            settings[name]["fitted_to"] = load_fit(name).source
     for path in banks:
         if path.stem in settings:
             raise ConfigError(
                 f"sources must have different names, got {path.stem!r} twice (--bank {path}). "
                 "Rename the file."
             )
-        settings[path.stem] = {"kind": "bank", "path": str(path)}
+        bank = load_bank(path)
+        settings[path.stem] = {
+            "kind": "bank",
+            "path": str(path),
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "max_size": max(sizes_of(bank)),
+            "judge": bank.judge,
+            "num_groups": len(bank.groups),
+        }
     return settings
 
 
@@ -94,8 +109,6 @@ def build_sources(settings: Mapping[str, Any]) -> dict[str, VerdictSource]:
 
 def _build(name: str, values: Mapping[str, Any]) -> VerdictSource:
     if values["kind"] == "bank":
-        from arena_lightning.analysis.bank import BankSource, load_bank
-
         return BankSource(load_bank(Path(values["path"])))
     return SimulatedSource(name, noise_from(values["noise"]))
 
@@ -103,8 +116,12 @@ def _build(name: str, values: Mapping[str, Any]) -> VerdictSource:
 def describe(name: str, values: Mapping[str, Any]) -> str:
     """Return a line about a source."""
     if values["kind"] == "bank":
-        return f"{name}: recorded verdicts of {values['path']}"
-    return f"{name}: simulated, {noise_from(values['noise']).describe()}"
+        return (
+            f"{name}: {values['num_groups']} recorded groups, judge {values['judge']}, groups of "
+            f"at most {values['max_size']}"
+        )
+    fitted = f" (fitted to {values['fitted_to']})" if "fitted_to" in values else ""
+    return f"{name}: simulated{fitted}, {noise_from(values['noise']).describe()}"
 
 
 def _changes(changes: Sequence[str]) -> dict[str, Any]:

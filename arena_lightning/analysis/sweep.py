@@ -74,6 +74,12 @@ class SweepPlan:
                 "group counts K must be at least 1 and --groups at least twice the largest, got K "
                 f"{list(self.groups_per_step)} and {self.num_groups} groups. Draw more groups."
             )
+        for source in self.sources:
+            if min(self.sizes) > self.largest(source):
+                raise ConfigError(
+                    f"each source must have groups of one of --sizes {list(self.sizes)}, but "
+                    f"{source} has at most {self.largest(source)} contestants. Add that size."
+                )
         for name in ("sources", "topologies", "presentations", "tie_margins", "rankings"):
             if not getattr(self, name):
                 raise ConfigError(f"a sweep must have at least one of its {name}, got none.")
@@ -83,6 +89,10 @@ class SweepPlan:
         """A hash of the plan: the same plan finds its results again."""
         text = json.dumps(asdict(self), sort_keys=True, default=list)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def largest(self, source: str) -> float:
+        """Return the largest group that a source can give."""
+        return self.sources[source].get("max_size", float("inf"))
 
     def grid(self) -> Iterator[dict[str, Any]]:
         """Yield the parameters of every trial; those that share a cell come together."""
@@ -96,6 +106,8 @@ class SweepPlan:
             self.groups_per_step,
         )
         for source, size, presentation, tie_margin, topology, ranking, count in axes:
+            if size > self.largest(source):
+                continue
             yield {
                 "source": source,
                 "size": size,

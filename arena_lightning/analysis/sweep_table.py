@@ -58,17 +58,20 @@ def cell_rows(
         }
         metrics = store.metrics(cell)
         for name, values in metrics.items():
-            row |= _columns(name, summarise(values, plan.seed))
+            row |= _columns(name, summarise(values, plan.seed, clusters=played.clusters))
         baseline = Cell(cell.source, cell.size, BASELINE, cell.presentation, cell.tie_margin)
         if BASELINE in plan.topologies and "own" in plan.rankings:
             theirs = store.metrics(baseline)
             for name in ("tau", "advantage_cosine", "truth/tau", "full/tau"):
                 if name in metrics:
-                    gain = paired_difference(metrics[name], theirs[name], plan.seed)
+                    gain = paired_difference(
+                        metrics[name], theirs[name], plan.seed, played.clusters
+                    )
                     row |= _columns(f"{name}_gain", gain)
         ceiling = store.ceiling(cell)
         if ceiling is not None:
-            row |= _columns("ceiling", summarise(ceiling["tau"], plan.seed))
+            estimate = summarise(ceiling["tau"], plan.seed, clusters=played.clusters)
+            row |= _columns("ceiling", estimate)
         calls = float(played.calls.mean())
         row |= {
             "matches": float(played.matches.mean()),

@@ -34,6 +34,9 @@ class VerdictBatch:
     score_second: np.ndarray
     """`[g, i, j]`: score of j in that same call."""
     truth: np.ndarray | None = None
+    clusters: np.ndarray | None = None
+    """int `[group]`: groups with the same number are not independent (drawn from one recorded
+    group); None: all are."""
 
     def __post_init__(self) -> None:
         shape = self.score_first.shape

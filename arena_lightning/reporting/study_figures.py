@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from arena_lightning.analysis.cost import pareto_front
 from arena_lightning.analysis.sweep_table import Row, select
@@ -42,8 +43,14 @@ def fidelity_against_cost(rows: Sequence[Row], source: str, sizes: Sequence[int]
     Bars are 95% bootstrap intervals over groups; the dashed line is round robin's agreement with
     itself on fresh verdicts.
     """
-    figure = Figure(figsize=(6.2 * len(sizes), 5.4), layout="constrained")
-    axes = figure.subplots(1, len(sizes), squeeze=False)[0]
+    sizes = [size for size in sizes if any(select(rows, source=source, size=size))]
+    columns = min(2, len(sizes))
+    lines = -(-len(sizes) // columns)
+    figure = Figure(figsize=(6.4 * columns, 4.4 * lines + 1.2), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False).ravel()
+    for axis in axes[len(sizes) :]:
+        axis.set_visible(False)
+    axes = axes[: len(sizes)]
     for axis, size in zip(axes, sizes, strict=True):
         here = list(select(rows, source=source, size=size, presentation="both", ranking="own"))
         for row in here:
@@ -71,12 +78,15 @@ def fidelity_against_cost(rows: Sequence[Row], source: str, sizes: Sequence[int]
         if ceilings:
             axis.axhline(ceilings[0], color="0.4", linestyle="--", linewidth=1)
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+        axis.xaxis.set_major_formatter(ScalarFormatter())
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_title(f"N = {size}")
         axis.set_xlabel("judge calls a group (both orders)")
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("Kendall's tau-b to round robin")
     handles, labels = axes[-1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     figure.suptitle(f"Fidelity against cost: {source}")
     return figure
 
@@ -156,7 +166,7 @@ def step_curves(rows: Sequence[Row], sources: Sequence[str], size: int) -> Figur
         axis.set_xlabel("groups a step K")
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("cosine to round robin's advantages (band: sd over steps)")
-    axes[-1].legend(fontsize=8, frameon=False)
+    axes[0].legend(fontsize=8, frameon=False)
     return figure
 
 

@@ -6,10 +6,12 @@ Everything shown comes from rows; `study_report.py` renders the blocks.
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from arena_lightning.analysis.cost import CallCost
 from arena_lightning.analysis.findings import advise, fronts
+from arena_lightning.analysis.fitting import load_fit
 from arena_lightning.analysis.sources import describe
 from arena_lightning.analysis.sweep import SweepPlan
 from arena_lightning.analysis.sweep_table import Row, select
@@ -69,6 +71,7 @@ def report_blocks(
         Bullets(tuple(describe(name, values) for name, values in settings.items())),
         Heading("Use this topology if ..."),
         _advice_table(plan, rows),
+        *_fit_blocks(plan, rows, settings),
         Heading("Pictures"),
         *pictures,
         Heading("Pareto fronts"),
@@ -140,3 +143,64 @@ def _front_table(plan: SweepPlan, rows: Sequence[Row]) -> Table:
             for cost, front in fronts(rows, source, size).items():
                 lines.append((source, str(size), cost, " < ".join(front)))
     return Table(("judge", "N", "cost", "front, cheapest first"), tuple(lines))
+
+
+def _fit_blocks(plan: SweepPlan, rows: Sequence[Row], settings: dict[str, Any]) -> list[Block]:
+    """Return how well fitted judges fit, and what they foretell of banks they never saw."""
+    fitted = [name for name, values in settings.items() if "fitted_to" in values]
+    if not fitted:
+        return []
+    lines = []
+    for name in fitted:
+        fit = load_fit(name)
+        lines += [
+            (name, rate, show(seen), show(fit.standard_errors[rate]), show(fit.fitted[rate]))
+            for rate, seen in fit.observed.items()
+        ]
+    columns = ("judge", "rate", "observed", "standard error", "fitted")
+    blocks: list[Block] = [
+        Heading("How well the fitted judges fit"),
+        Table(columns, tuple(lines)),
+    ]
+    for bank in (name for name, values in settings.items() if values["kind"] == "bank"):
+        size = max((n for n in plan.sizes if n <= plan.largest(bank)), default=0)
+        for name in fitted:
+            source = Path(settings[name]["fitted_to"])
+            # A fit to round robins foretells other round robins, not those it was made from.
+            if source.suffix != ".jsonl" or source.stem == Path(settings[bank]["path"]).stem:
+                continue
+            blocks += _foretold(rows, name, bank, size)
+    return blocks
+
+
+def _foretold(rows: Sequence[Row], judge: str, bank: str, size: int) -> list[Block]:
+    """Return the table of a fitted judge's taus beside those of a bank kept apart."""
+    seen = {
+        row["topology"]: row
+        for row in select(rows, source=bank, size=size)
+        if row["presentation"] == "both" and row["ranking"] == "own"
+    }
+    told = {
+        row["topology"]: row
+        for row in select(rows, source=judge, size=size)
+        if row["presentation"] == "both" and row["ranking"] == "own"
+    }
+    names = [name for name in seen if name in told and name != "round_robin"]
+    if not names:
+        return []
+    misses = [told[name]["tau"] - seen[name]["tau"] for name in names]
+    inside = sum(
+        seen[name]["tau_low"] <= told[name]["tau"] <= seen[name]["tau_high"] for name in names
+    )
+    lines = tuple(
+        (name, with_interval(seen[name], "tau"), with_interval(told[name], "tau")) for name in names
+    )
+    return [
+        Heading(f"{judge} against {bank}, which it was not fitted to (N = {size})", 3),
+        Paragraph(
+            f"Mean difference of tau {sum(misses) / len(misses):+.3f}, largest "
+            f"{max(misses, key=abs):+.3f}; {inside} of {len(names)} topologies are foretold within "
+            "the bank's interval."
+        ),
+        Table(("topology", f"tau, {bank}", f"tau, {judge}"), lines),
+    ]

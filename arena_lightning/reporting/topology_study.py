@@ -125,8 +125,11 @@ def _side_sweep(
     presentations: tuple[str, ...],
 ) -> list[Row]:
     """Sweep a few topologies at one group size, on at most `SIDE_GROUPS` groups."""
+    able = {name: v for name, v in settings.items() if v.get("max_size", size) >= size}
+    if not able:
+        return []
     plan = SweepPlan(
-        settings,
+        able,
         (size,),
         (1,),
         SIDE_TOPOLOGIES,
