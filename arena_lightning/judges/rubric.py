@@ -124,17 +124,7 @@ def load_rubric(name_or_path: str | Path, language: str = "en") -> Rubric:
         ConfigError: no such rubric, or a fault in the file; the message names file and key.
     """
     path = _path_of(name_or_path)
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _StrictLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(
-            f"a rubric must be a readable YAML file, got {error} ({path}). Mend the file."
-        ) from error
-    if not isinstance(content, dict):
-        raise ConfigError(
-            f"a rubric must be a mapping, got {type(content).__name__} ({path}). See the shipped "
-            f"ones in {SHIPPED.name}/."
-        )
+    content = _read(path)
     if "language" in content:
         raise ConfigError(
             f"a rubric's language must come from its texts, got a key (language, {path}). Write "
@@ -152,6 +142,50 @@ def load_rubric(name_or_path: str | Path, language: str = "en") -> Rubric:
         ) from error
     _check_unique(rubric, path)
     return rubric
+
+
+class RubricBook:
+    """One rubric in all its languages, answer-only or whole, checked when it is opened."""
+
+    def __init__(self, name_or_path: str | Path, process_aware: bool = True) -> None:
+        """Load every language that the rubric's own `instruction` has.
+
+        Raises:
+            ConfigError: as `load_rubric`, for any of them.
+        """
+        self.path = _path_of(name_or_path)
+        texts = _read(self.path).get("instruction")
+        languages = list(texts) if isinstance(texts, dict) and texts else ["en"]
+        wholes = {str(language): load_rubric(name_or_path, language) for language in languages}
+        self._rubrics = {
+            language: whole if process_aware else whole.answer_only()
+            for language, whole in wholes.items()
+        }
+
+    def __getitem__(self, language: str) -> Rubric:
+        """Return the rubric in a prompt's language; `ConfigError` when it isn't written in it."""
+        if language not in self._rubrics:
+            raise ConfigError(
+                f"a prompt's language must be one of its rubric's, got {language!r} of "
+                f"{', '.join(self._rubrics)} ({self.path}). Add the texts, or set the prompt's "
+                "language."
+            )
+        return self._rubrics[language]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _StrictLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(
+            f"a rubric must be a readable YAML file, got {error} ({path}). Mend the file."
+        ) from error
+    if not isinstance(content, dict):
+        raise ConfigError(
+            f"a rubric must be a mapping, got {type(content).__name__} ({path}). See the shipped "
+            f"ones in {SHIPPED.name}/."
+        )
+    return content
 
 
 def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
