@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     judges = made.add_argument_group("judges")
     judges.add_argument(
         "--judges",
-        nargs="+",
+        nargs="*",
         default=["cardinal", "win_lose", "llm_like"],
         help="simulated: cardinal, win_lose, llm_like; fitted: see --list_judges",
     )

@@ -90,15 +90,18 @@ class Played:
     """Which independent unit each group belongs to (see `VerdictBatch.clusters`)."""
 
 
-def play_cell(cell: Cell, batch: VerdictBatch, seed: int) -> Played:
+def play_cell(
+    cell: Cell, batch: VerdictBatch, seed: int, topology: Topology | None = None
+) -> Played:
     """Play the cell's topology on every group of a batch.
 
     Args:
         cell: what is played; `cell.size` must be the batch's.
         batch: all verdicts of its groups.
         seed: root seed of starting orders and of one-order presentations.
+        topology: played instead of the one that the cell names.
     """
-    topology = cell.build()
+    topology = topology or cell.build()
     count, size = batch.num_groups, batch.size
     assert size == cell.size, "the batch was drawn for this cell"
     orders = generator_for(seed, "studies/order", size).permuted(

@@ -9,9 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from arena_lightning.analysis.bank import load_bank
 from arena_lightning.analysis.cost import CallCost
 from arena_lightning.analysis.findings import advise, fronts
 from arena_lightning.analysis.fitting import load_fit
+from arena_lightning.analysis.judging import dimension_agreement, reliability, report_judging
 from arena_lightning.analysis.sources import describe
 from arena_lightning.analysis.sweep import SweepPlan
 from arena_lightning.analysis.sweep_table import Row, select
@@ -71,6 +73,7 @@ def report_blocks(
         Bullets(tuple(describe(name, values) for name, values in settings.items())),
         Heading("Use this topology if ..."),
         _advice_table(plan, rows),
+        *_bank_blocks(settings),
         *_fit_blocks(plan, rows, settings),
         Heading("Pictures"),
         *pictures,
@@ -143,6 +146,62 @@ def _front_table(plan: SweepPlan, rows: Sequence[Row]) -> Table:
             for cost, front in fronts(rows, source, size).items():
                 lines.append((source, str(size), cost, " < ".join(front)))
     return Table(("judge", "N", "cost", "front, cheapest first"), tuple(lines))
+
+
+RATES = {
+    "tie_rate": "calls that are ties",
+    "first_share": "decided calls won by the first shown",
+    "inconsistent_rate": "pairs whose orders differ",
+    "flip_rate": "pairs whose winner is reversed",
+    "summed_tie_rate": "pairs tied over both orders",
+    "cycle_rate": "triads that are cycles, both orders",
+    "one_order_cycle_rate": "triads that are cycles, one order",
+    "spread": "spread within groups, points",
+    "noise": "noise of one score, points",
+    "discrimination": "spread / noise",
+}
+
+
+def _bank_blocks(settings: dict[str, Any]) -> list[Block]:
+    """Return how the judges of recorded banks judge."""
+    banks = {
+        name: load_bank(Path(values["path"]))
+        for name, values in settings.items()
+        if values["kind"] == "bank"
+    }
+    if not banks:
+        return []
+    reports = {name: report_judging(bank.batch()) for name, bank in banks.items()}
+    lines = [
+        (
+            "groups x contestants",
+            *(f"{len(b.groups)} x {b.groups[0].size}" for b in banks.values()),
+        ),
+        ("failed calls", *(f"{r.num_failed} of {r.num_calls}" for r in reports.values())),
+        ("verdicts", *(bank.scale for bank in banks.values())),
+    ]
+    for rate, words in RATES.items():
+        lines.append((words, *(show(float(getattr(r, rate))) for r in reports.values())))
+    blocks: list[Block] = [
+        Heading("How the recorded judges judge"),
+        Table(("", *banks), tuple(lines)),
+        Paragraph(
+            "What more calls buy: tau between rankings by two halves of the calls, by calls a "
+            "contestant."
+        ),
+    ]
+    for name, bank in banks.items():
+        bought = reliability(bank.batch())
+        cells = tuple(f"{estimate.mean:.3f}" for estimate in bought.values())
+        columns = ("calls a contestant", *(f"{calls:.1f}" for calls in bought))
+        blocks.append(Table(columns, ((name, *cells),)))
+        agreed = dimension_agreement(bank)
+        if agreed:
+            parts = ", ".join(f"{dimension} {share:.2f}" for dimension, share in agreed.items())
+            blocks.append(
+                Paragraph(f"{name}: each dimension alone names the verdict's winner in: {parts}.")
+            )
+    return blocks
 
 
 def _fit_blocks(plan: SweepPlan, rows: Sequence[Row], settings: dict[str, Any]) -> list[Block]:
