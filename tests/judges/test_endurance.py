@@ -15,6 +15,8 @@ import pytest
 
 from arena_lightning.judges.budget import Budget, BudgetSpentError
 from arena_lightning.judges.ledger import Ledger
+from arena_lightning.judges.llm import LLMJudge
+from arena_lightning.judges.recorded import RecordedJudge
 from tests.judges.misbehaving_server import ALL_FAULTS, MisbehavingServer
 from tests.judges.plain_judge import (
     OracleJudge,
@@ -160,3 +162,32 @@ def test_a_spent_budget_stops_a_step_to_the_call_and_a_larger_one_resumes_it(led
     assert 0 < len(received) <= 50
     for result, without_faults in zip(results, clean, strict=True):
         np.testing.assert_array_equal(result.standings.ranks, without_faults.standings.ranks)
+
+
+def test_the_llm_judge_endures_the_same_and_its_ledger_replays_the_run(ledger, tmp_path):
+    def llm_judge(server, ledger):
+        return LLMJudge(quick_client(server.url, attempt_timeout_s=3.0), ledger=ledger)
+
+    with MisbehavingServer() as server:
+        judge = llm_judge(server, ledger)
+        clean = rank(judge, 6, 4)
+    kinds = [kind for kind in ALL_FAULTS if kind != "swapped_ids"]  # it asks for no ids
+    faulty_ledger = Ledger(tmp_path / "faulty.sqlite")
+    with MisbehavingServer(fault_fraction=0.3, faults=kinds, hang_s=6.0, seed=0) as server:
+        # The seed is of the replies as well as of the faults.
+        results = rank(llm_judge(server, faulty_ledger), 6, 4)
+        assert server.num_requests - server.met[""] > 20
+    entries = list(faulty_ledger.entries())
+    for entry in entries:
+        known = ledger.get(entry.key)
+        if entry.status == "verdict" and known is not None:
+            assert entry.scores == known.scores
+    num_failed = sum(call.failed for result in results for call in result.calls)
+    assert num_failed == sum(entry.status == "failed" for entry in entries)
+    for result, without_faults in zip(results, clean, strict=True):
+        if not result.num_failed:
+            np.testing.assert_array_equal(result.standings.ranks, without_faults.standings.ranks)
+    faulty_ledger.close()
+    replay = rank(RecordedJudge(ledger, judge.key_of), 6, 4)
+    assert [r.standings.matches for r in replay] == [r.standings.matches for r in clean]
+    assert sum(result.usage.calls for result in replay) == 0
