@@ -35,7 +35,7 @@ _ROLE_LINE = re.compile(
     r"|系统|用户|助手|评委)(\W{0,3}[:：])",
     re.IGNORECASE | re.MULTILINE,
 )
-_RULE_LINE = re.compile(r"^\s*([=\-#*_~`])\1{2,}", re.MULTILINE)
+_RULE_LINE = re.compile(r"^[ \t]*([=\-#*_~`])\1{2,}", re.MULTILINE)
 
 
 def clean(text: str) -> str:
