@@ -83,8 +83,8 @@ class PanelJudge:
             )
         self.name = name or "+".join(names)
 
-    async def compare(self, prompt: Prompt, first: Trajectory, second: Trajectory) -> PanelVerdict:
-        """Return the panel's verdict with `first` shown first to every member.
+    async def compare(self, prompt: Prompt, first: Trajectory, second: Trajectory) -> Verdict:
+        """Return a `PanelVerdict`, `first` being shown first to every member.
 
         Dimensions are means over the members that gave them, whatever the rule; usage is the sum,
         with the longest latency, failed members included.
@@ -111,9 +111,9 @@ class PanelJudge:
             failures=failures,
         )
 
-    async def score(self, prompt: Prompt, trajectory: Trajectory) -> PanelScore:
-        """Return the mean of the members' pointwise scores, under either rule: one trajectory
-        alone can't be voted on. Raises as `compare`.
+    async def score(self, prompt: Prompt, trajectory: Trajectory) -> Score:
+        """Return a `PanelScore`, the mean of the members' pointwise scores, under either rule: one
+        trajectory alone can't be voted on. Raises as `compare`.
         """
         scores, failures, usage = await self._ask(
             [judge.score(prompt, trajectory) for judge in self.judges], prompt

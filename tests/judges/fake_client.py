@@ -7,6 +7,8 @@ shown by how often a word stands in it, so that what it should say can be worked
 import asyncio
 import json
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from arena_lightning.errors import JudgeError
 from arena_lightning.judges.client import Reply
@@ -38,11 +40,13 @@ class ScriptedClient:
 class CountingModel:
     """Gives every dimension the number of times that `good` stands in what is shown, 10 at most."""
 
-    def __init__(self, model="fake/counting"):
+    def __init__(self, model: str = "fake/counting") -> None:
         self.model = model
         self.num_calls = 0
 
-    async def complete(self, messages, schema=None):
+    async def complete(
+        self, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any] | None = None
+    ) -> Reply:
         self.num_calls += 1
         await asyncio.sleep(0)
         sides = schema["properties"]["scores"]["properties"]

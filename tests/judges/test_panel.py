@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from jsonargparse import ArgumentParser
 
 from arena_lightning.arena import TOPOLOGIES, Arena
 from arena_lightning.errors import ConfigError, JudgeError
@@ -140,3 +141,17 @@ def test_a_panel_of_llm_judges_ranks_in_the_arena(rule):
     arena = Arena(TOPOLOGIES["round_robin"](), PanelJudge(judges, rule))
     (result,) = asyncio.run(arena.run([group]))
     assert list(result.standings.ranks) == [2.0, 0.0, 3.0, 1.0]
+
+
+def test_a_panel_of_llm_judges_can_be_written_in_yaml():
+    def member(name):
+        client = {"class_path": "tests.judges.fake_client.CountingModel"}
+        options = {"client": client, "rubric_name": "writing", "name": name}
+        return {"class_path": "arena_lightning.judges.llm.LLMJudge", "init_args": options}
+
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--judge", type=Judge)
+    options = {"judges": [member("one"), member("two")], "rule": "majority"}
+    spec = {"class_path": "arena_lightning.judges.panel.PanelJudge", "init_args": options}
+    judge = parser.instantiate(parser.parse_object({"judge": spec})).judge
+    assert isinstance(judge, PanelJudge) and judge.name == "one+two"
