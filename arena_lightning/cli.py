@@ -17,6 +17,10 @@ def main(args: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if args is None else args)
     _quiet_environment()
     try:
+        if arguments[:1] == ["plan"]:
+            from arena_lightning.plan import main as plan
+
+            return plan(arguments[1:])
         from arena_lightning.lightning_cli import run_cli
 
         run_cli(arguments)

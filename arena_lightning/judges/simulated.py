@@ -22,7 +22,8 @@ from arena_lightning.types import Prompt, Trajectory, Verdict
 Rounding = Literal["none", "integer"] | float
 
 
-@dataclass(frozen=True, slots=True)
+# No slots: the YAML parser merges nested settings through __dict__.
+@dataclass(frozen=True)
 class NoiseConfig:
     """How the judge errs. Scores run from 0 to `scale`; points are units of that scale.
 

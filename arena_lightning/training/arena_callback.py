@@ -29,7 +29,7 @@ from arena_lightning.training.arena_metrics import arena_metrics
 from arena_lightning.training.data import PromptBatch, RolloutBatch
 from arena_lightning.training.event_loop import EventLoop
 from arena_lightning.training.freshness import check_freshness
-from arena_lightning.training.judge_choice import JudgeChoice, build_judge
+from arena_lightning.training.judge_choice import JudgeChoice, RunJudge
 from arena_lightning.training.module import ArenaModule
 from arena_lightning.training.records import group_record, write_jsonl
 from arena_lightning.training.sample_table import log_sample_table
@@ -109,7 +109,8 @@ class ArenaCallback(Callback):
         self.sample_table_every_n_steps = max(1, sample_table_every_n_steps)
         self.seed = seed
         self.task: Task = TravelTask(language=language)
-        self.judge: Judge = build_judge(judge or JudgeChoice(), self.task)
+        self.run_judge = RunJudge(judge or JudgeChoice(), self.task)
+        self.judge: Judge = self.run_judge.judge
         self.arena = Arena(
             build_topology(topology),
             self.judge,
@@ -131,6 +132,7 @@ class ArenaCallback(Callback):
         self._check_judgeable(trainer)
         pl_module.temperature = self.temperature
         pl_module.train_on_anchor = self.train_on_anchor
+        self.run_judge.open(Path(trainer.default_root_dir))
         chat = chat_format_for(pl_module.model_dir)
         started = time.monotonic()
         self.engine.start(pl_module.model_dir, chat.stop_ids, self.seed)
@@ -149,19 +151,22 @@ class ArenaCallback(Callback):
 
     def _check_judgeable(self, trainer: Trainer) -> None:
         """Refuse prompts that the offline rubric can't judge before anything is loaded."""
+        if not self.run_judge.needs_machine_readable_prompts:
+            return
         prompts = getattr(trainer.datamodule, "prompts", ())
         blind = next((p for p in prompts if "items" not in p.needs), None)
         if blind is not None:
             raise ConfigError(
                 f"the offline travel rubric needs each prompt's machine-readable `needs`, got none "
                 f"for {blind.prompt_id!r} (data.prompts_file). Queries of your own want an LLM "
-                "judge."
+                "judge: arena.judge.kind: llm."
             )
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: PromptBatch, batch_idx: int
     ) -> None:
         started = time.monotonic()
+        self.run_judge.start_step()
         synced = self.sync(pl_module)
         sync_s = time.monotonic() - started
         judging: dict[int, Future[ArenaResult]] = {}
@@ -192,6 +197,7 @@ class ArenaCallback(Callback):
         batch.rollouts = RolloutBatch(tuple(ordered), tuple(advantages), self.engine.version)
         batch.metrics = (
             arena_metrics(results)
+            | self.run_judge.metrics()
             | stats
             | synced
             | {
@@ -277,4 +283,5 @@ class ArenaCallback(Callback):
         if self._loop is not None:
             self._loop.close()
             self._loop = None
+        self.run_judge.close()
         self.engine.close()

@@ -28,6 +28,12 @@ def arena_metrics(results: Sequence[ArenaResult]) -> dict[str, float]:
         "arena/score_mean": float(np.mean(scores)) if scores else float("nan"),
         "arena/group_score_spread": float(np.mean(spreads)) if spreads else float("nan"),
         "arena/judge_usd": float(sum(r.usage.cost_usd or 0.0 for r in results)),
+        "arena/unpriced_groups": float(sum(r.usage.cost_usd is None for r in results)),
+        "arena/judge_prompt_tokens": float(sum(r.usage.prompt_tokens for r in results)),
+        "arena/judge_completion_tokens": float(sum(r.usage.completion_tokens for r in results)),
+        "arena/cached_calls": float(
+            sum(call.usage.cached for result in results for call in result.calls)
+        ),
     }
     names = sorted({name for r in results for name in r.dimension_means})
     for name in names:

@@ -1,36 +1,196 @@
-"""Which judge a run uses, chosen in a few words of YAML."""
+"""Which judge a run uses, chosen in a few words of YAML: the offline rubric, or any LLM.
+
+    JudgeChoice -> RunJudge (judge, and what it needs at the run's and each step's start)
+
+Keys of LLM services come from the environment only; nothing here can hold one.
+"""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
 
 from arena_lightning.errors import ConfigError
+from arena_lightning.judges.budget import Budget
+from arena_lightning.judges.client import JudgeClient
+from arena_lightning.judges.ledger import Ledger
+from arena_lightning.judges.limits import Limits
+from arena_lightning.judges.llm import LLMJudge
+from arena_lightning.judges.pricing import Price
 from arena_lightning.judges.simulated import NoiseConfig, NoisyJudge
 from arena_lightning.protocols import Judge, Task
 from arena_lightning.tasks.travel.judge import TravelJudge
 from arena_lightning.tasks.travel.task import TravelTask
 
+LEDGER = "verdicts.sqlite"
 
-@dataclass(frozen=True, slots=True)
+
+# No slots on these: the YAML parser merges nested settings through __dict__.
+@dataclass(frozen=True)
+class LLMChoice:
+    """An LLM judge. One line is enough: `model`."""
+
+    model: str = ""
+    """litellm's name, e.g. "openai/gpt-4o", "hosted_vllm/<name>". Its key comes from the
+    environment, e.g. OPENAI_API_KEY."""
+    api_base: str | None = None
+    """URL of a server of your own, e.g. http://127.0.0.1:8000/v1."""
+    fallback_models: list[str] = field(default_factory=list)
+    """Asked in turn when the model gave up on a question."""
+    rubric: str = "travel"
+    """A shipped rubric (travel, deepresearch, writing) or a YAML file's path."""
+    process_aware: bool = True
+    """Judge the steps beside the answer."""
+    observations: bool = True
+    """Show what the tools returned; the paper: False."""
+    temperature: float | None = 0.0
+    max_tokens: int = 1024
+    """Tokens of one reply."""
+    structured_output: Literal["auto", "always", "never"] = "auto"
+    max_concurrency: int = 64
+    """Calls in flight at most; fewer while the service says 429."""
+    call_deadline_s: float = 900.0
+    step_deadline_s: float | None = None
+    max_usd: float | None = None
+    """Budget of the run; None is none. It is never exceeded, and a spent one stops the run."""
+    max_calls: int | None = None
+    max_tokens_total: int | None = None
+    max_usd_per_step: float | None = None
+    max_calls_per_step: int | None = None
+    usd_per_million_prompt_tokens: float | None = None
+    """Price of a model that litellm's table lacks, e.g. a local one: 0."""
+    usd_per_million_completion_tokens: float | None = None
+
+    @property
+    def prices(self) -> dict[str, Price]:
+        """Return the price given here, {} when litellm's table is to be asked."""
+        given = (self.usd_per_million_prompt_tokens, self.usd_per_million_completion_tokens)
+        if given == (None, None):
+            return {}
+        return {self.model: Price(given[0] or 0.0, given[1] or 0.0)}
+
+
+@dataclass(frozen=True)
 class JudgeChoice:
-    """The offline travel rubric, with simulated noise or without."""
+    """The offline travel rubric, with simulated noise or without; or an LLM."""
 
-    kind: Literal["travel"] = "travel"
-    """"travel": the offline travel rubric (a program, not an LLM)."""
+    kind: Literal["travel", "llm"] = "travel"
+    """"travel": the offline travel rubric (a program, not an LLM). "llm": see `llm`."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     """How the rubric's verdicts err; `enabled: false` switches it off."""
     seed: int = 0
-    """Another seed is another judge of the same quality."""
+    """Of the rubric's noise: another seed is another judge of the same quality."""
+    llm: LLMChoice = field(default_factory=LLMChoice)
+    """The model behind an LLM judge."""
 
 
-def build_judge(choice: JudgeChoice, task: Task) -> Judge:
-    """Return the judge of a run.
+class RunJudge:
+    """A run's judge, with its ledger and budget.
 
-    Raises:
-        ConfigError: the travel rubric is asked to judge another task.
+    Attributes:
+        judge: who compares.
+        needs_machine_readable_prompts: whether prompts must carry `needs`.
     """
-    if not isinstance(task, TravelTask):
+
+    def __init__(self, choice: JudgeChoice, task: Task) -> None:
+        """Build the judge; nothing is sent and no file is opened yet.
+
+        Raises:
+            ConfigError: the travel rubric is asked to judge another task; an LLM without a model;
+                a setting of the client or rubric out of range.
+        """
+        self.judge: Judge
+        self.client: JudgeClient | None = None
+        self.needs_machine_readable_prompts = choice.kind == "travel"
+        self._ledger: Ledger | None = None
+        if choice.kind == "llm":
+            self.client = _client(choice.llm)
+            self.judge = LLMJudge(
+                self.client,
+                choice.llm.rubric,
+                process_aware=choice.llm.process_aware,
+                observations=choice.llm.observations,
+            )
+        elif isinstance(task, TravelTask):
+            self.judge = NoisyJudge(TravelJudge(task.world), choice.seed, choice.noise)
+        else:
+            raise ConfigError(
+                f"the travel rubric judges the travel task only, got {type(task).__name__} "
+                "(arena.judge.kind). Configure an LLM judge: kind: llm."
+            )
+
+    def open(self, run_dir: Path) -> None:
+        """Open the run's ledger: what it holds is never asked again, and counts as spent.
+
+        Raises:
+            RecordError: the ledger can't be opened.
+        """
+        if not isinstance(self.judge, LLMJudge) or self.client is None:
+            return
+        run_dir.mkdir(parents=True, exist_ok=True)
+        self._ledger = Ledger(run_dir / LEDGER)
+        self.judge.asker.ledger = self._ledger
+        if self.client.budget is not None:
+            totals = self._ledger.totals()
+            tokens = totals.prompt_tokens + totals.completion_tokens
+            self.client.budget.restore(totals.calls, tokens, totals.cost_usd)
+
+    def start_step(self) -> None:
+        """Begin a step: its deadline and budget start afresh."""
+        if self.client is not None:
+            self.client.start_step()
+
+    def metrics(self) -> dict[str, float]:
+        """Return the step's latencies and the run's spending; {} for offline judges."""
+        if self.client is None:
+            return {}
+        found: dict[str, float] = {}
+        latencies = self.client.latencies_s
+        if latencies:
+            p50, p95 = np.quantile(latencies, [0.5, 0.95])
+            found |= {"arena/judge_p50_s": float(p50), "arena/judge_p95_s": float(p95)}
+        budget = self.client.budget
+        if budget is not None:
+            found |= {
+                "arena/run_judge_calls": float(budget.spent.calls),
+                "arena/run_judge_usd": float(budget.spent.cost_usd),
+            }
+        return found
+
+    def close(self) -> None:
+        """Close the ledger."""
+        if self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
+
+
+def _client(choice: LLMChoice) -> JudgeClient:
+    if not choice.model:
         raise ConfigError(
-            f"the travel rubric judges the travel task only, got {type(task).__name__} "
-            "(arena.judge.kind). Configure an LLM judge."
+            "an LLM judge must have a model, got none (arena.judge.llm.model). Name one as litellm "
+            "does, e.g. openai/gpt-4o; its key comes from the environment."
         )
-    return NoisyJudge(TravelJudge(task.world), choice.seed, choice.noise)
+    bounds: dict[str, Any] = {
+        "max_usd": choice.max_usd,
+        "max_calls": choice.max_calls,
+        "max_tokens": choice.max_tokens_total,
+        "max_usd_per_step": choice.max_usd_per_step,
+        "max_calls_per_step": choice.max_calls_per_step,
+    }
+    limits = Limits(
+        max_concurrency=choice.max_concurrency,
+        call_deadline_s=choice.call_deadline_s,
+        step_deadline_s=choice.step_deadline_s,
+    )
+    return JudgeClient(
+        choice.model,
+        api_base=choice.api_base,
+        temperature=choice.temperature,
+        max_tokens=choice.max_tokens,
+        structured_output=choice.structured_output,
+        limits=limits,
+        prices=choice.prices,
+        budget=Budget(**bounds),
+        fallback_models=choice.fallback_models,
+    )

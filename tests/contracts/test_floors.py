@@ -24,6 +24,7 @@ FLOORS = {
     "training": 3,
     "reporting": 3,
     "lightning_cli": 4,
+    "plan": 4,
     "cli": 5,
     "__main__": 6,
 }

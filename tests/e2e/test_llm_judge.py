@@ -1,0 +1,91 @@
+"""`fit` with an LLM judge, over HTTP, against a loopback server that misbehaves on command."""
+
+import csv
+
+import pytest
+
+from arena_lightning.cli import main
+from arena_lightning.judges.ledger import Ledger
+from tests.judges.misbehaving_server import MisbehavingServer
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::lightning.pytorch.utilities.warnings.PossibleUserWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    monkeypatch.setenv("HOSTED_VLLM_API_KEY", "sk-not-to-be-written-down")
+
+
+def judge_at(url, **changes):
+    llm = {
+        "model": "hosted_vllm/tiny",
+        "api_base": url,
+        "usd_per_million_prompt_tokens": 1.0,
+        "usd_per_million_completion_tokens": 2.0,
+    }
+    return {"kind": "llm", "llm": llm | changes}
+
+
+def metrics_of(run_dir):
+    with (run_dir / "metrics.csv").open() as file:
+        return [row for row in csv.DictReader(file) if row.get("arena/judge_calls")]
+
+
+def test_fit_trains_on_an_llm_judges_verdicts(tiny_config, tmp_path):
+    with MisbehavingServer() as server:
+        config = tiny_config(
+            arena__init_args__judge=judge_at(server.url),
+            evaluation=None,
+            data__init_args__num_steps=2,
+        )
+        assert main(["fit", "--config", str(config)]) == 0
+        asked = server.num_requests
+    run_dir = tmp_path / "runs" / "001"
+    rows = metrics_of(run_dir)
+    assert sum(float(row["arena/judge_calls"]) for row in rows) == asked > 0
+    assert all(float(row["arena/failed_fraction"]) == 0 for row in rows)
+    assert all(float(row["arena/judge_p95_s"]) > 0 for row in rows)
+    assert float(rows[-1]["arena/run_judge_usd"]) == pytest.approx(
+        sum(float(row["arena/judge_usd"]) for row in rows)
+    )
+    ledger = Ledger(run_dir / "verdicts.sqlite")
+    assert len(list(ledger.entries())) == asked
+    ledger.close()
+    written = b"".join(p.read_bytes() for p in run_dir.rglob("*") if p.is_file())
+    assert b"sk-not-to-be-written-down" not in written
+
+
+def test_a_spent_budget_stops_the_run_with_one_message(tiny_config, tmp_path, capsys):
+    with MisbehavingServer() as server:
+        config = tiny_config(
+            arena__init_args__judge=judge_at(server.url, max_calls=5), evaluation=None
+        )
+        assert main(["fit", "--config", str(config)]) == 2
+        assert server.num_requests == 5
+    assert "calls per run must stay within 5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": ""}, "an LLM judge must have a model, got none (arena.judge.llm.model)"),
+        ({"rubric": "no_such_rubric"}, "no_such_rubric"),
+        ({"max_usd": -1.0}, "must be at least 0 or None, got -1.0 (cost_usd)"),
+    ],
+)
+def test_a_wrong_judge_is_refused_before_anything_is_loaded(tiny_config, capsys, changes, message):
+    config = tiny_config(arena__init_args__judge=judge_at("http://127.0.0.1:9/v1", **changes))
+    assert main(["fit", "--config", str(config)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_one_key_of_the_simulated_noise_can_be_set_alone(tiny_config, capsys):
+    judge = {"noise": {"score_noise": -1.0}}
+    assert main(["fit", "--config", str(tiny_config(arena__init_args__judge=judge))]) == 2
+    assert "`score_noise` must be at least 0 points, got -1.0" in capsys.readouterr().err
