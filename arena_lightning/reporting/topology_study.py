@@ -92,8 +92,8 @@ def run_study(options: argparse.Namespace, command: str) -> None:
     for path in (*paths, *tables, *(picture.path for picture in pictures)):
         print(f"  {path}")
     print(f"Optuna's storage: optuna-dashboard {sweep.journal}")
-    print("\nmain findings:")
-    for number, finding in enumerate(findings, 1):
+    print("\nmain findings (more in the report):")
+    for number, finding in enumerate(findings[:3], 1):
         print(f"  {number}. {finding}")
 
 
