@@ -117,7 +117,10 @@ def save_bank(path: Path, bank: JudgeBank, source: str = "") -> None:
     Raises:
         RecordError: the folder can't be written.
     """
-    write_records(path, (record_of(group, source, bank.judge) for group in bank.groups))
+    write_records(
+        path,
+        (record_of(group, source, bank.judge, bank.scale == "winners") for group in bank.groups),
+    )
 
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:

@@ -184,8 +184,10 @@ def _add_dimensions(
         matrix[0][shown], matrix[1][shown] = sides
 
 
-def record_of(group: BankGroup, source: str, judge: str) -> dict[str, Any]:
-    """Return the record that `group_from_record` reads."""
+def record_of(
+    group: BankGroup, source: str, judge: str, winners_only: bool = False
+) -> dict[str, Any]:
+    """Return the record that `group_from_record` reads; scores are null with `winners_only`."""
     matches = []
     for i in range(group.size):
         for j in range(i + 1, group.size):
@@ -197,8 +199,8 @@ def record_of(group: BankGroup, source: str, judge: str) -> dict[str, Any]:
                     "a": i,
                     "b": j,
                     "order": order,
-                    "score_a": None if failed else a,
-                    "score_b": None if failed else b,
+                    "score_a": None if failed or winners_only else a,
+                    "score_b": None if failed or winners_only else b,
                     "winner": "failed" if failed else _told(a, b),
                 }
                 for side, place in (("a", 0), ("b", 1)):

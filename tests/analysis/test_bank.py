@@ -67,6 +67,8 @@ def test_winners_are_used_where_scores_are_missing_or_contradict(tmp_path):
         bank = load_bank(written(tmp_path, record(), other))
         assert bank.scale == "winners"
         assert bank.groups[0].score_first[0, 1] == 1.0
+        save_bank(tmp_path / "again.jsonl", bank)
+        assert load_bank(tmp_path / "again.jsonl").scale == "winners"
     assert load_bank(written(tmp_path, record())).scale == "scores"
 
 

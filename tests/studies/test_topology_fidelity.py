@@ -48,7 +48,7 @@ def bank(tmp_path):
 def test_the_study_writes_its_report_and_ends_with_findings(tmp_path, bank):
     done = study("topology_fidelity.py", *SMALL, "--bank", str(bank), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "main findings (more in the report):\n  1. At N=16 and no more than 2N-2 matches" in done.stdout
+    assert "main findings (more in the report):\n  1. At N=16 and no more than" in done.stdout
     out = tmp_path / "reports" / "topology_fidelity"
     for name in ("report.md", "index.html", "cells.csv", "steps.csv", "effects.csv"):
         assert str((out / name).relative_to(tmp_path)) in done.stdout
