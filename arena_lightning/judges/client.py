@@ -193,6 +193,7 @@ class JudgeClient:
         """
         question = Question.of(messages, schema)
         tally = Tally()
+        _ = self.routes  # litellm's import takes seconds, which are no fault of the service
         try:
             async with asyncio.timeout(self._time_left_s()):
                 reply = await self._ask_in_turn(question, tally)
