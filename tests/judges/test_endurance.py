@@ -176,7 +176,7 @@ def test_the_llm_judge_endures_the_same_and_its_ledger_replays_the_run(ledger, t
     with MisbehavingServer(fault_fraction=0.3, faults=kinds, hang_s=6.0, seed=0) as server:
         # The seed is of the replies as well as of the faults.
         results = rank(llm_judge(server, faulty_ledger), 6, 4)
-        assert server.num_requests - server.met[""] > 20
+        assert server.num_requests - server.met[""] >= 10
     entries = list(faulty_ledger.entries())
     for entry in entries:
         known = ledger.get(entry.key)

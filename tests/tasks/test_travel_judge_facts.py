@@ -206,4 +206,4 @@ def test_degenerate_loops_are_read_in_linear_time(text):
     looping = Trajectory(prompt.prompt_id, (Message("assistant", text * (20_000 // len(text))),))
     started = time.process_time()
     assert rated(prompt, looping).score == 0
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 5.0
