@@ -21,7 +21,6 @@ from arena_lightning.errors import ConfigError
 from arena_lightning.rng import generator_for
 
 Ranking = Literal["own"] | RankingRule
-RANKINGS: tuple[Ranking, ...] = ("own", "mean_score", "bradley_terry", "margin", "expected_points")
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,12 @@ from arena_lightning.arena.verdicts import (
     Outcome,
     merge_calls,
     merge_identical,
+    usage_of,
 )
 from arena_lightning.errors import JudgeError
 from arena_lightning.protocols import Judge
 from arena_lightning.rng import generator_for
-from arena_lightning.types import Group, Match, Pairing, Trajectory, Usage
+from arena_lightning.types import Group, Match, Pairing, Trajectory
 
 Presentation = Literal["both", "random", "second_if_close"]
 OnJudgeFailure = Literal["raise", "drop_group"]
@@ -220,9 +221,7 @@ class Arena:
             except JudgeError as error:
                 if self.on_judge_failure == "raise":
                     raise
-                billed = getattr(error, "usage", None)
-                usage = billed if isinstance(billed, Usage) else Usage(calls=1, cost_usd=None)
-                return JudgeCall(first, second, None, usage, str(error))
+                return JudgeCall(first, second, None, usage_of(error), str(error))
         return JudgeCall(first, second, verdict, verdict.usage)
 
     def _call_slots(self) -> CallSlots:

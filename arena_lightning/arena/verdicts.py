@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from arena_lightning.errors import JudgeError
 from arena_lightning.types import Match, MatchStatus, Pairing, Usage, Verdict
 
 FLOAT_TOLERANCE = 1e-9
@@ -98,6 +99,12 @@ def is_flip(calls: Sequence[JudgeCall]) -> bool:
     lead = one.score_first - one.score_second
     lead_swapped = other.score_second - other.score_first
     return lead * lead_swapped < 0
+
+
+def usage_of(error: JudgeError) -> Usage:
+    """Return what an error says was billed; one call of unknown price when it says nothing."""
+    usage = getattr(error, "usage", None)
+    return usage if isinstance(usage, Usage) else Usage(calls=1, cost_usd=None)
 
 
 def sum_usage(usages: Iterable[Usage]) -> Usage:

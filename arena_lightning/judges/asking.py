@@ -10,9 +10,10 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from arena_lightning.arena.verdicts import sum_usage, usage_of
 from arena_lightning.errors import ConfigError, JudgeError
 from arena_lightning.judges.client import Reply
 from arena_lightning.judges.ledger import Ledger, LedgerEntry
@@ -212,28 +213,6 @@ def failed(reason: str, usage: Usage) -> JudgeError:
     error = JudgeError(reason)
     error.usage = usage  # type: ignore[attr-defined]
     return error
-
-
-def usage_of(error: JudgeError) -> Usage:
-    """Return what an error says was billed; one call of unknown price when it says nothing."""
-    usage = getattr(error, "usage", None)
-    return usage if isinstance(usage, Usage) else Usage(calls=1, cost_usd=None)
-
-
-def sum_usage(usages: Sequence[Usage]) -> Usage:
-    """Return the sum. A sum with an unknown price has none; it is cached when all of it was."""
-    total = Usage(calls=0, cached=bool(usages) and all(usage.cached for usage in usages))
-    for usage in usages:
-        known = total.cost_usd is not None and usage.cost_usd is not None
-        total = replace(
-            total,
-            calls=total.calls + usage.calls,
-            prompt_tokens=total.prompt_tokens + usage.prompt_tokens,
-            completion_tokens=total.completion_tokens + usage.completion_tokens,
-            cost_usd=total.cost_usd + usage.cost_usd if known else None,
-            latency_s=total.latency_s + usage.latency_s,
-        )
-    return total
 
 
 def digest(text: str) -> str:

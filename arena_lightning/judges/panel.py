@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from arena_lightning.arena.call_slots import gather_or_cancel
+from arena_lightning.arena.verdicts import sum_usage, usage_of
 from arena_lightning.errors import ConfigError, JudgeError
-from arena_lightning.judges.asking import failed, sum_usage, usage_of
+from arena_lightning.judges.asking import failed
 from arena_lightning.protocols import Judge, Score
 from arena_lightning.types import Prompt, Trajectory, Usage, Verdict
 
