@@ -6,7 +6,6 @@ pairs with human labels, calls made three times. Writes one JSON a judge, which
 """
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
@@ -36,9 +35,9 @@ def main() -> int:
 
     out = options.out or fitting.FITS
     try:
-        repeats = read_repeats(options.data / "mtbench_star_repeats_9judges.jsonl")
+        repeats = options.data / "mtbench_star_repeats_9judges.jsonl"
         stable = {
-            judge: fitting.stable_fraction(repeats[model], CHANCE)
+            judge: fitting.stable_fraction(read_repeats(repeats, model), CHANCE)
             for judge, model in REPEATS.items()
         }
         fits = [
@@ -62,50 +61,33 @@ def main() -> int:
     return 0
 
 
-def read_repeats(path: Path) -> dict[str, list[list[str]]]:
-    """Return judge -> the answers to each call that was made several times."""
-    found: dict[str, dict[tuple, list[str]]] = {}
-    for record in _lines(path):
-        calls = found.setdefault(record["judge"], {})
-        for match in record["matches"]:
-            call = (record["group_id"], match["a"], match["b"], match["order"])
-            calls.setdefault(call, []).append(match["winner"])
-    return {
-        judge: [answers for answers in calls.values() if len(answers) == 3]
-        for judge, calls in found.items()
-    }
+def read_repeats(path: Path, judge: str) -> list[list[str]]:
+    """Return the answers to each call that a judge was asked three times."""
+    from arena_lightning.analysis.public_data import load_calls
+
+    answers: dict[tuple, list[str]] = {}
+    for group in load_calls(path, judge):
+        for call in group.calls:
+            key = (group.group_id, call.a, call.b, call.a_is_first)
+            answers.setdefault(key, []).append(call.winner)
+    return [winners for winners in answers.values() if len(winners) == 3]
 
 
 def read_labelled(path: Path, judge: str):
     """Return the outcomes of a judge's pairs for `fit_labelled_pairs`, failed calls left out."""
     import numpy as np
 
+    from arena_lightning.analysis.public_data import load_calls
+
     outcomes = []
-    for record in _lines(path):
-        if record["judge"].split("/")[0] != judge:
-            continue
-        label = record["label"]
-        by_order = {match["order"]: match["winner"] for match in record["matches"]}
+    for group in load_calls(path, judge):
+        by_order = {call.a_is_first: call.winner for call in group.calls}
         # Order 0 shows the better side first.
-        orders = ("ab", "ba") if label == "a" else ("ba", "ab")
-        answers = [by_order.get(order, "failed") for order in orders]
-        if "failed" in answers:
-            continue
-        outcomes.append([0 if a == "tie" else 1 if a == label else -1 for a in answers])
+        a_is_better = group.label == "a"
+        answers = [by_order.get(order, "failed") for order in (a_is_better, not a_is_better)]
+        if "failed" not in answers:
+            outcomes.append([0 if a == "tie" else 1 if a == group.label else -1 for a in answers])
     return np.array(outcomes)
-
-
-def _lines(path: Path):
-    from arena_lightning.errors import DataError
-
-    try:
-        with path.open(encoding="utf-8") as file:
-            for line in file:
-                yield json.loads(line)
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"pairwise data must be readable JSON lines, got {error} ({path}). Correct --data."
-        ) from error
 
 
 if __name__ == "__main__":
