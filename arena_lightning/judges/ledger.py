@@ -11,6 +11,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
+from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,8 @@ class Ledger:
         self._file = LedgerFile(self.path, LedgerEntry)
         self._writer = LedgerWriter(self._file)
         self._asking: dict[tuple[int, str], _Question] = {}
+        self._unwritten: dict[str, Future[LedgerEntry]] = {}
+        """Key -> its last entry on the way to the disk; a caller may have been cancelled since."""
 
     async def answer(self, key: str, ask: Callable[[], Awaitable[LedgerEntry]]) -> LedgerEntry:
         """Return the verdict on `key`, asking only when nobody has.
@@ -97,6 +100,8 @@ class Ledger:
             RecordError: the entry can't be written, or has another key.
             Exception: what `ask` raises, to all who wait for it; nothing is appended then.
         """
+        if key in self._unwritten:
+            await asyncio.to_thread(self._wait_until_written, key)
         known = self.get(key)
         if known is not None:
             return known
@@ -117,18 +122,34 @@ class Ledger:
             )
         # No await between the answer and this line: a paid answer is always handed to the writer.
         written: Future[LedgerEntry] = self._writer.submit(entry)
-        return await asyncio.wrap_future(written)
+        self._unwritten[key] = written
+        written.add_done_callback(lambda _: self._forget(key, written))
+        # Shielded: who reads the ledger waits for it, even when this caller is cancelled.
+        return await asyncio.shield(asyncio.wrap_future(written))
+
+    def _forget(self, key: str, written: Future[LedgerEntry]) -> None:
+        if self._unwritten.get(key) is written:
+            self._unwritten.pop(key, None)
+
+    def _wait_until_written(self, *keys: str) -> None:
+        """Wait until the entries of these keys, or all without any, are on disk or have failed."""
+        unwritten = dict(self._unwritten)
+        waited_for = [unwritten[key] for key in keys or unwritten if key in unwritten]
+        wait_for_futures(waited_for)
 
     def get(self, key: str) -> LedgerEntry | None:
         """Return the verdict on `key`, None when there is none. Failed entries don't count."""
+        self._wait_until_written(key)
         return self._file.find_verdict(key)
 
     def entries(self) -> Iterator[LedgerEntry]:
-        """Yield all entries on disk in the order they were appended."""
+        """Yield all entries in the order they were appended, those being written included."""
+        self._wait_until_written()
         return self._file.entries()
 
     def totals(self) -> LedgerTotals:
-        """Return what all entries cost together."""
+        """Return what all entries cost together, those being written included."""
+        self._wait_until_written()
         return LedgerTotals(*self._file.sums())
 
     def export_parquet(self, path: Path) -> int:
@@ -137,6 +158,7 @@ class Ledger:
         Raises:
             RecordError: the file can't be written.
         """
+        self._wait_until_written()
         return write_parquet(self._file, Path(path))
 
     def close(self) -> None:

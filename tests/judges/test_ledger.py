@@ -9,12 +9,14 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import time
 
 import pyarrow.parquet
 import pytest
 
 from arena_lightning.errors import JudgeError, RecordError
 from arena_lightning.judges.ledger import Ledger, LedgerTotals
+from arena_lightning.judges.ledger_file import LedgerFile
 from tests.judges.entries import entry
 
 
@@ -100,6 +102,48 @@ def test_a_cancelled_caller_does_not_cancel_the_others(ledger):
     assert isinstance(cancelled, asyncio.CancelledError)
     assert others == [entry("k")] * 2
     assert ask.num_asked == 1
+
+
+@pytest.fixture
+def slow_disk(monkeypatch):
+    append = LedgerFile.append
+
+    def append_slowly(file, batch):
+        time.sleep(0.2)
+        return append(file, batch)
+
+    monkeypatch.setattr(LedgerFile, "append", append_slowly)
+
+
+async def cancelled_while_written(ledger, ask):
+    task = asyncio.ensure_future(ledger.answer("k", ask))
+    while not ask.num_asked:
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.usefixtures("slow_disk")
+@pytest.mark.parametrize("read", ["get", "entries", "totals", "export_parquet", "answer"])
+def test_readers_wait_for_what_is_being_written(ledger, tmp_path, read):
+    async def main():
+        ask = Asker("k")
+        await cancelled_while_written(ledger, ask)
+        if read == "answer":
+            assert await ledger.answer("k", ask) == entry("k")
+            assert ask.num_asked == 1
+        elif read == "get":
+            assert ledger.get("k") == entry("k")
+        elif read == "entries":
+            assert [e.key for e in ledger.entries()] == ["k"]
+        elif read == "totals":
+            assert ledger.totals().entries == 1
+        else:
+            assert ledger.export_parquet(tmp_path / "ledger.parquet") == 1
+
+    run(main())
 
 
 def test_a_question_nobody_waits_for_any_more_is_cancelled(ledger):
