@@ -1,8 +1,8 @@
 """What `fit` adds to LightningCLI: run folders, loggers, checkpoints, the arena, the cold start.
 
 A run never overwrites another: each gets the next numbered folder below `run_dir`, and
-`--ckpt_path last` goes on in the newest. The resolved configuration is written into the folder
-before anything expensive starts.
+`--ckpt_path last` goes on in the newest; tests have folders of their own below `run_dir/test`. The
+resolved configuration is written into the folder before anything expensive starts.
 """
 
 import sys
@@ -69,8 +69,15 @@ class ArenaCLI(LightningCLI):
         if self.subcommand is None:
             return
         config = self.config[self.subcommand]
+        base = Path(config["run_dir"])
         resume = config.get("ckpt_path") == "last"
-        config["run_dir"] = str(numbered_run_dir(Path(config["run_dir"]), resume))
+        if self.subcommand == "test":
+            _require_test_sections(config)
+            if resume:
+                config["ckpt_path"] = str(newest_checkpoint(base))
+            config["run_dir"] = str(numbered_run_dir(base / "test", resume=False))
+        else:
+            config["run_dir"] = str(numbered_run_dir(base, resume))
         if config.get("cold_start"):
             policy = ensure_cold_start(Path(config["cold_start"]))
             config["model"]["init_args"]["policy"] = str(policy)
@@ -143,6 +150,30 @@ def numbered_run_dir(base: Path, resume: bool) -> Path:
             "Choose another with --run_dir."
         ) from error
     return path
+
+
+def newest_checkpoint(base: Path) -> Path:
+    """Return the last checkpoint of the newest run below `base`.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    path = numbered_run_dir(base, resume=True) / "checkpoints" / "last.ckpt"
+    if not path.exists():
+        raise ConfigError(
+            f"--ckpt_path last needs a checkpoint of the newest run, got none ({path}). Let the "
+            "run reach its first checkpoint, or name a file."
+        )
+    return path.resolve()
+
+
+def _require_test_sections(config: Any) -> None:
+    for section in ("arena", "evaluation"):
+        if not config.get(section):
+            raise ConfigError(
+                f"a config to test must have the section `{section}`, got none. Name a config for "
+                "`fit` with an arena and an evaluation."
+            )
 
 
 def run_cli(arguments: list[str]) -> None:

@@ -13,9 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from arena_lightning.errors import DataError
-from arena_lightning.protocols import Score
 from arena_lightning.rng import generator_for
-from arena_lightning.types import Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +67,14 @@ class WinRateReport:
     """Mean of candidate minus baseline, points of the judge's scale; NaN without cases."""
 
 
-def paired_case(prompt: Prompt, candidate: Score, baseline: Score) -> PairedCase:
-    """Pair two pointwise judgements of one prompt."""
-    return PairedCase(
-        prompt_id=prompt.prompt_id,
-        candidate=candidate.score,
-        baseline=baseline.score,
-        subtask=prompt.subtask,
-        candidate_dimensions=dict(candidate.dimensions),
-        baseline_dimensions=dict(baseline.dimensions),
-    )
+@dataclass(frozen=True, slots=True)
+class MeanRate:
+    """The mean of several judges' win rates; NaN when a judge has no decided case."""
+
+    win_rate: float
+    low: float
+    high: float
+    num_judges: int
 
 
 def win_rate(
@@ -101,8 +97,7 @@ def win_rate(
     Raises:
         DataError: a score is not finite.
     """
-    pairs = [(case.prompt_id, case.candidate, case.baseline) for case in cases]
-    return _win_rate(pairs, tie_margin, confidence, num_resamples, seed)
+    return _win_rate(_pairs(cases), tie_margin, confidence, num_resamples, seed)
 
 
 def win_rate_by_subtask(cases: Iterable[PairedCase], **options) -> dict[str, WinRate]:
@@ -134,6 +129,48 @@ def win_rate_report(cases: Sequence[PairedCase], **options) -> WinRateReport:
     )
 
 
+def mean_win_rate(
+    cases_by_judge: Sequence[Sequence[PairedCase]],
+    *,
+    tie_margin: float = 0.0,
+    confidence: float = 0.95,
+    num_resamples: int = 2000,
+    seed: int = 0,
+) -> MeanRate:
+    """Return the mean of the judges' win rates, each over its own non-tied cases.
+
+    Source: ArenaRL, section 5.3 (two judges, averaged). The interval resamples prompts, all judges
+    on the same draw: their verdicts on one prompt are not independent. Draws in which a judge has
+    no decided case have no rate and are left out.
+
+    Raises:
+        DataError: a score is not finite.
+    """
+    nan = float("nan")
+    prompts = list(dict.fromkeys(case.prompt_id for cases in cases_by_judge for case in cases))
+    tables = np.stack(
+        [_table(_pairs(cases), tie_margin, prompts)[0] for cases in cases_by_judge]
+    )  # [judge, prompt, wins and losses]
+    totals = tables.sum(axis=1)
+    if not prompts or not totals.sum(axis=1).all():
+        return MeanRate(nan, nan, nan, len(tables))
+    rate = float((totals[:, 0] / totals.sum(axis=1)).mean())
+    if (totals == 0).any(axis=1).all():
+        # Unanimous judges: resampling would claim certainty.
+        decided = int((tables.sum(axis=2) > 0).sum(axis=1).min())
+        return MeanRate(rate, *wilson_interval(rate, decided, confidence), len(tables))
+    rng = generator_for(seed, "analysis/winrate", len(prompts))
+    size = len(prompts)
+    weights = rng.multinomial(size, np.full(size, 1.0 / size), size=num_resamples)
+    drawn = np.einsum("rp,jpk->rjk", weights, tables)
+    decided = drawn.sum(axis=2)
+    kept = decided.all(axis=1)
+    rates = (drawn[kept, :, 0] / decided[kept]).mean(axis=1)
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(rates, [tail, 1.0 - tail])
+    return MeanRate(rate, float(low), float(high), len(tables))
+
+
 def report_metrics(report: WinRateReport, prefix: str) -> dict[str, float]:
     """Flatten a report to `{prefix}/...: value` for loggers, undecided rates left out."""
     metrics = {f"{prefix}/mean_difference": report.mean_difference}
@@ -150,14 +187,16 @@ def report_metrics(report: WinRateReport, prefix: str) -> dict[str, float]:
     return {name: value for name, value in metrics.items() if np.isfinite(value)}
 
 
-def _win_rate(
-    pairs: list[tuple[str, float, float]],
-    tie_margin: float,
-    confidence: float,
-    num_resamples: int,
-    seed: int,
-) -> WinRate:
-    prompts: dict[str, list[int]] = {}
+def _pairs(cases: Iterable[PairedCase]) -> list[tuple[str, float, float]]:
+    return [(case.prompt_id, case.candidate, case.baseline) for case in cases]
+
+
+def _table(
+    pairs: Sequence[tuple[str, float, float]], tie_margin: float, prompts: Sequence[str]
+) -> tuple[np.ndarray, int]:
+    """Return `[prompt, 2]` wins and losses (float64) in the order of `prompts`, and the ties."""
+    rows = {prompt_id: row for row, prompt_id in enumerate(prompts)}
+    table = np.zeros((len(prompts), 2))
     num_ties = 0
     for prompt_id, candidate, baseline in pairs:
         if not (np.isfinite(candidate) and np.isfinite(baseline)):
@@ -165,12 +204,22 @@ def _win_rate(
                 f"Scores of a win rate must be finite, got {candidate} against {baseline} "
                 f"(prompt {prompt_id!r}). Leave out the cases that a judge failed on."
             )
-        counts = prompts.setdefault(prompt_id, [0, 0])
         if abs(candidate - baseline) <= tie_margin:
             num_ties += 1
         else:
-            counts[0 if candidate > baseline else 1] += 1
-    table = np.array(list(prompts.values()), dtype=np.float64).reshape(-1, 2)
+            table[rows[prompt_id], 0 if candidate > baseline else 1] += 1
+    return table, num_ties
+
+
+def _win_rate(
+    pairs: list[tuple[str, float, float]],
+    tie_margin: float,
+    confidence: float,
+    num_resamples: int,
+    seed: int,
+) -> WinRate:
+    prompts = list(dict.fromkeys(prompt_id for prompt_id, _, _ in pairs))
+    table, num_ties = _table(pairs, tie_margin, prompts)
     wins, losses = (int(total) for total in table.sum(axis=0))
     nan = float("nan")
     rate, low, high, interval = nan, nan, nan, "none"

@@ -11,7 +11,7 @@ what a reply says: that is the judge's work, and so is keeping replies (`ledger.
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from arena_lightning.errors import ConfigError, JudgeError
@@ -20,7 +20,7 @@ from arena_lightning.judges.limits import Limits
 from arena_lightning.judges.pricing import Price, price_of, takes_schema
 from arena_lightning.judges.retry import Fault, RetryPolicy
 from arena_lightning.judges.route import Question, Route, RouteClosedError, Tally
-from arena_lightning.types import Usage
+from arena_lightning.types import ToolCall, Usage
 
 StructuredOutput = Literal["auto", "always", "never"]
 _LIMITS = Limits()
@@ -41,6 +41,8 @@ class Reply:
     reply got lost on the way is counted at its upper estimate, since it may be billed."""
     finish_reason: str = "stop"
     """`length` marks a text cut off at `max_tokens`."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """What it wants called; only when it was given tools."""
 
 
 class JudgeClient:
@@ -178,20 +180,24 @@ class JudgeClient:
         )
 
     async def complete(
-        self, messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Reply:
         """Return the model's reply.
 
         Args:
-            messages: chat messages, `role` and `content`.
+            messages: chat messages in OpenAI's form: `role`, `content`, and what tools need.
             schema: JSON schema of the reply, for models that can be bound to it.
+            tools: what it may ask to call, in OpenAI's form.
 
         Raises:
             JudgeError: no model gave a reply in time; `.usage` is what was billed all the same.
             ConfigError: the key or the model is wrong: no question would ever be answered.
             BudgetSpentError: the budget is spent and says `stop`.
         """
-        question = Question.of(messages, schema)
+        question = Question.of(messages, schema, tools)
         tally = Tally()
         _ = self.routes  # litellm's import takes seconds, which are no fault of the service
         try:
@@ -202,8 +208,8 @@ class JudgeClient:
         except BudgetSpentError:
             if self.cheaper is None or self.budget is None or self.budget.when_spent == "stop":
                 raise
-            cheap = await self.cheaper.complete(messages, schema)
-            return Reply(cheap.text, cheap.model, tally.usage(cheap.usage), cheap.finish_reason)
+            cheap = await self.cheaper.complete(messages, schema, tools)
+            return replace(cheap, usage=tally.usage(cheap.usage))
         self.latencies_s.append(reply.usage.latency_s)
         return reply
 
@@ -224,7 +230,13 @@ class JudgeClient:
                 faults.append(f"{route.model}: {closed}")
                 continue
             if not isinstance(answer, Fault):
-                return Reply(answer.text, route.model, tally.usage(), answer.finish_reason)
+                return Reply(
+                    answer.text,
+                    route.model,
+                    tally.usage(),
+                    answer.finish_reason,
+                    answer.tool_calls,
+                )
             faults.append(f"{route.model}: {answer.kind}, {answer.text}")
             if answer.kind == "wrong_setup":
                 # Nothing is chained here: litellm's errors quote headers and keys.

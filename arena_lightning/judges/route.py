@@ -19,8 +19,10 @@ from arena_lightning.judges.limits import AdaptiveConcurrency, CircuitBreaker, L
 from arena_lightning.judges.pricing import Price, load_litellm, most_prompt_tokens
 from arena_lightning.judges.retry import Fault, RetryPolicy, fault_of
 from arena_lightning.rng import generator_for
-from arena_lightning.types import Usage
+from arena_lightning.types import ToolCall, Usage
 
+UNREADABLE_ARGUMENTS = "unreadable arguments"
+"""Key of a tool call's arguments that were no JSON object; the value is their text."""
 _NO_USAGE = Usage(calls=0)
 
 
@@ -32,14 +34,21 @@ class RouteClosedError(Exception):
 class Question:
     """What is sent, and an upper bound on its tokens."""
 
-    messages: list[dict[str, str]]
+    messages: list[dict[str, Any]]
     schema: Mapping[str, Any] | None
     most_prompt_tokens: int
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """In OpenAI's form."""
 
     @staticmethod
-    def of(messages: Sequence[Mapping[str, str]], schema: Mapping[str, Any] | None) -> "Question":
+    def of(
+        messages: Sequence[Mapping[str, Any]],
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> "Question":
         copies = [dict(message) for message in messages]
-        return Question(copies, schema, most_prompt_tokens(copies, schema))
+        shown = {"schema": schema, "tools": list(tools)} if tools else schema
+        return Question(copies, schema, most_prompt_tokens(copies, shown), tuple(tools))
 
     def address(self) -> int:
         """Return the address of the question's jitter: a function of its messages.
@@ -60,6 +69,7 @@ class Answer:
     """"" when there was no choice in it."""
     prompt_tokens: int
     completion_tokens: int
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 class Tally:
@@ -220,6 +230,8 @@ class Route:
                 "type": "json_schema",
                 "json_schema": {"name": "verdict", "schema": question.schema, "strict": True},
             }
+        if question.tools:
+            params["tools"] = list(question.tools)
         try:
             # litellm's own time-out is one of silence: a reply that drips in never meets it.
             async with asyncio.timeout(self._limits.attempt_timeout_s):
@@ -244,10 +256,24 @@ def _answer_from(response: Any, question: Question, max_tokens: int) -> Answer:
     usage = getattr(response, "usage", None)
     prompt_tokens = getattr(usage, "prompt_tokens", None) or question.most_prompt_tokens
     completion_tokens = getattr(usage, "completion_tokens", None)
-    text, finish_reason = "", ""
+    text, finish_reason, calls = "", "", ()
     if response.choices:
-        text = response.choices[0].message.content or ""
+        message = response.choices[0].message
+        text = message.content or ""
+        calls = tuple(_tool_call_from(call) for call in getattr(message, "tool_calls", None) or ())
         finish_reason = response.choices[0].finish_reason or "stop"
     if completion_tokens is None:
         completion_tokens = max_tokens
-    return Answer(text, finish_reason, int(prompt_tokens), int(completion_tokens))
+    return Answer(text, finish_reason, int(prompt_tokens), int(completion_tokens), calls)
+
+
+def _tool_call_from(call: Any) -> ToolCall:
+    """Read one call; arguments that are no JSON object are kept as text, for the caller to see."""
+    raw = call.function.arguments or "{}"
+    try:
+        arguments = json.loads(raw)
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        arguments = {UNREADABLE_ARGUMENTS: raw}
+    return ToolCall(call.function.name or "", arguments, call.id or "")

@@ -18,6 +18,7 @@ from lightning.pytorch.loggers import Logger
 
 from arena_lightning.arena import TOPOLOGIES, Arena, ArenaResult, build_topology
 from arena_lightning.errors import ConfigError
+from arena_lightning.policy.model import load_policy
 from arena_lightning.protocols import Judge, Task
 from arena_lightning.rng import generator_for
 from arena_lightning.rollout.agent import SamplingLimits, TrajectoryRequest, plan_groups
@@ -31,7 +32,7 @@ from arena_lightning.training.event_loop import EventLoop
 from arena_lightning.training.freshness import check_freshness
 from arena_lightning.training.judge_choice import JudgeChoice, RunJudge
 from arena_lightning.training.module import ArenaModule
-from arena_lightning.training.records import group_record, write_jsonl
+from arena_lightning.training.records import write_step
 from arena_lightning.training.sample_table import log_sample_table
 from arena_lightning.training.weight_sync import WeightSync
 from arena_lightning.types import Group, Prompt, Trajectory
@@ -124,15 +125,28 @@ class ArenaCallback(Callback):
         self._sync: WeightSync | None = None
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.run_judge.require_judgeable(trainer.datamodule.prompts, "data.prompts_file")
+        self.run_judge.open(Path(trainer.default_root_dir))
+        self._start(trainer, pl_module)
+        if trainer.is_global_zero:
+            cost = self.arena.topology.cost(self.group_size)
+            print(
+                f"judge: {self.judge.name}\n"
+                f"each group of {self.group_size}: {cost.matches} matches, {cost.rounds} rounds",
+                flush=True,
+            )
+
+    def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._start(trainer, pl_module)  # a test's judges are the evaluation's
+
+    def _start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not isinstance(pl_module, ArenaModule):
             raise ConfigError(
                 f"an `arena` section needs an ArenaModule, got {type(pl_module).__name__} "
                 "(model.class_path). Correct one of them."
             )
-        self._check_judgeable(trainer)
         pl_module.temperature = self.temperature
         pl_module.train_on_anchor = self.train_on_anchor
-        self.run_judge.open(Path(trainer.default_root_dir))
         chat = chat_format_for(pl_module.model_dir)
         started = time.monotonic()
         self.engine.start(pl_module.model_dir, chat.stop_ids, self.seed)
@@ -140,27 +154,9 @@ class ArenaCallback(Callback):
         self._session = RolloutSession(self.engine, chat, self.task, self.limits, self._loop.submit)
         canary = chat.opening_ids(self.task.opening(CANARY), self.task.toolset.schemas)
         self._sync = WeightSync(self.engine, pl_module, canary)
+        name, seconds = type(self.engine).__name__, time.monotonic() - started
         if trainer.is_global_zero:
-            cost = self.arena.topology.cost(self.group_size)
-            print(
-                f"engine {type(self.engine).__name__} ready in {time.monotonic() - started:.0f} s\n"
-                f"judge: {self.judge.name}\n"
-                f"each group of {self.group_size}: {cost.matches} matches, {cost.rounds} rounds",
-                flush=True,
-            )
-
-    def _check_judgeable(self, trainer: Trainer) -> None:
-        """Refuse prompts that the offline rubric can't judge before anything is loaded."""
-        if not self.run_judge.needs_machine_readable_prompts:
-            return
-        prompts = getattr(trainer.datamodule, "prompts", ())
-        blind = next((p for p in prompts if "items" not in p.needs), None)
-        if blind is not None:
-            raise ConfigError(
-                f"the offline travel rubric needs each prompt's machine-readable `needs`, got none "
-                f"for {blind.prompt_id!r} (data.prompts_file). Queries of your own want an LLM "
-                "judge: arena.judge.kind: llm."
-            )
+            print(f"engine {name} ready in {seconds:.0f} s", flush=True)
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: PromptBatch, batch_idx: int
@@ -169,14 +165,13 @@ class ArenaCallback(Callback):
         self.run_judge.start_step()
         synced = self.sync(pl_module)
         sync_s = time.monotonic() - started
-        judging: dict[int, Future[ArenaResult]] = {}
+        loop, judging = self._loop, dict[int, Future[ArenaResult]]()
+        assert loop is not None, "the arena is set up when fit or test begins"
         groups: dict[int, Group] = {}
 
         def judge(number: int, group: Group) -> None:
             groups[number] = group
-            judging[number] = self._running_loop.submit(
-                self.arena.run_group(group, batch.step, number)
-            )
+            judging[number] = loop.submit(self.arena.run_group(group, batch.step, number))
 
         requests = plan_groups(
             batch.prompts,
@@ -210,7 +205,7 @@ class ArenaCallback(Callback):
 
     def sync(self, module: LightningModule) -> dict[str, float]:
         """Bring the engine to the module's weights, verified; does nothing when it has them."""
-        assert self._sync is not None, "the arena is set up in on_fit_start"
+        assert self._sync is not None, "the arena is set up when fit or test begins"
         return self._sync.to_version(module.global_step)
 
     def sample(
@@ -223,12 +218,36 @@ class ArenaCallback(Callback):
         seed: int,
         temperature: float | None = None,
     ) -> list[Group]:
-        """Return `count` sampled trajectories a prompt from the current policy, unjudged."""
+        """Return `count` trajectories a prompt from the current policy, unjudged."""
         self.sync(module)
+        return self._sample_now(prompts, count, (seed, stream, step), temperature)
+
+    def sample_checkpoint(
+        self,
+        model_dir: Path,
+        prompts: Sequence[Prompt],
+        stream: str,
+        seed: int,
+        temperature: float | None = None,
+    ) -> list[Group]:
+        """Return one trajectory a prompt from another model of the same architecture.
+
+        The engine is at the module's weights again with the next `sample` or step.
+        """
+        assert self._sync is not None
+        self._sync.lend(load_policy(model_dir))
+        return self._sample_now(prompts, 1, (seed, stream, 0), temperature)
+
+    def _sample_now(
+        self,
+        prompts: Sequence[Prompt],
+        count: int,
+        address: tuple[int, str, int],
+        temperature: float | None,
+    ) -> list[Group]:
         groups: dict[int, Group] = {}
         chosen = self.temperature if temperature is None else temperature
-        requests = plan_groups(prompts, count, chosen, (seed, stream, step))
-        self._roll_out(prompts, requests, groups.__setitem__)
+        self._roll_out(prompts, plan_groups(prompts, count, chosen, address), groups.__setitem__)
         return [groups[number] for number in range(len(prompts))]
 
     def _roll_out(
@@ -238,7 +257,7 @@ class ArenaCallback(Callback):
         on_group: Callable[[int, Group], None],
     ) -> dict[str, float]:
         """Sample, hand on each group the moment it is complete, and return the metrics."""
-        assert self._session is not None, "the arena is set up in on_fit_start"
+        assert self._session is not None, "the arena is set up when fit or test begins"
         count = len(requests) // len(prompts)
         parts: dict[int, dict[int, Trajectory]] = {number: {} for number in range(len(prompts))}
         for request, trajectory in self._session.stream(requests):
@@ -250,16 +269,10 @@ class ArenaCallback(Callback):
         return self._session.stats.metrics()
 
     def _advantages(self, result: ArenaResult, step: int, number: int) -> np.ndarray:
-        advantages = result.advantages
-        if self.shuffle_advantages:
-            generator = generator_for(self.seed, "arena/shuffle", step, number)
-            advantages = generator.permutation(advantages)
-        return advantages
-
-    @property
-    def _running_loop(self) -> EventLoop:
-        assert self._loop is not None, "the arena is set up in on_fit_start"
-        return self._loop
+        if not self.shuffle_advantages:
+            return result.advantages
+        generator = generator_for(self.seed, "arena/shuffle", step, number)
+        return generator.permutation(result.advantages)
 
     def _write(
         self,
@@ -269,15 +282,10 @@ class ArenaCallback(Callback):
         loggers: Sequence[Logger],
     ) -> None:
         assert batch.rollouts is not None, "written after it was filled"
-        records = [
-            group_record(batch.step, group, result, advantages)
-            for group, result, advantages in zip(
-                batch.rollouts.groups, results, batch.rollouts.advantages, strict=True
-            )
-        ]
-        write_jsonl(run_dir / "steps" / f"step-{batch.step + 1:06d}.jsonl", records)
+        groups = batch.rollouts.groups
+        write_step(run_dir, batch.step, groups, results, batch.rollouts.advantages)
         if batch.step % self.sample_table_every_n_steps == 0:
-            log_sample_table(loggers, batch.step + 1, batch.rollouts.groups, results)
+            log_sample_table(loggers, batch.step + 1, groups, results)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if self._loop is not None:

@@ -5,6 +5,7 @@
 Keys of LLM services come from the environment only; nothing here can hold one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from arena_lightning.judges.simulated import NoiseConfig, NoisyJudge
 from arena_lightning.protocols import Judge, Task
 from arena_lightning.tasks.travel.judge import TravelJudge
 from arena_lightning.tasks.travel.task import TravelTask
+from arena_lightning.types import Prompt
 
 LEDGER = "verdicts.sqlite"
 
@@ -85,6 +87,10 @@ class JudgeChoice:
     """The model behind an LLM judge."""
 
 
+NOISE_FREE = JudgeChoice(noise=NoiseConfig(enabled=False))
+"""The travel rubric as it is, for evaluations."""
+
+
 class RunJudge:
     """A run's judge, with its ledger and budget.
 
@@ -93,8 +99,13 @@ class RunJudge:
         needs_machine_readable_prompts: whether prompts must carry `needs`.
     """
 
-    def __init__(self, choice: JudgeChoice, task: Task) -> None:
+    def __init__(self, choice: JudgeChoice, task: Task, where: str = "arena.judge") -> None:
         """Build the judge; nothing is sent and no file is opened yet.
+
+        Args:
+            choice: which judge.
+            task: what it judges.
+            where: the section that chose it, for messages.
 
         Raises:
             ConfigError: the travel rubric is asked to judge another task; an LLM without a model;
@@ -105,7 +116,7 @@ class RunJudge:
         self.needs_machine_readable_prompts = choice.kind == "travel"
         self._ledger: Ledger | None = None
         if choice.kind == "llm":
-            self.client = _client(choice.llm)
+            self.client = _client(choice.llm, where)
             self.judge = LLMJudge(
                 self.client,
                 choice.llm.rubric,
@@ -117,10 +128,28 @@ class RunJudge:
         else:
             raise ConfigError(
                 f"the travel rubric judges the travel task only, got {type(task).__name__} "
-                "(arena.judge.kind). Configure an LLM judge: kind: llm."
+                f"({where}.kind). Configure an LLM judge: kind: llm."
             )
 
-    def open(self, run_dir: Path) -> None:
+    def require_judgeable(self, prompts: Sequence[Prompt], where: str) -> None:
+        """Refuse prompts that the offline rubric can't judge.
+
+        Raises:
+            ConfigError: a prompt without machine-readable needs.
+        """
+        if not self.needs_machine_readable_prompts:
+            return
+        blind = next((prompt for prompt in prompts if "items" not in prompt.needs), None)
+        if blind is not None:
+            section = where.split(".", 1)[0]
+            keys = {"data": "arena.judge.kind: llm", "evaluation": "evaluation.judges, kind: llm"}
+            raise ConfigError(
+                f"the offline travel rubric needs each prompt's machine-readable `needs`, got none "
+                f"for {blind.prompt_id!r} ({where}). Queries of your own want an LLM judge: "
+                f"{keys[section]}."
+            )
+
+    def open(self, run_dir: Path, name: str = LEDGER) -> None:
         """Open the run's ledger: what it holds is never asked again, and counts as spent.
 
         Raises:
@@ -129,7 +158,7 @@ class RunJudge:
         if not isinstance(self.judge, LLMJudge) or self.client is None:
             return
         run_dir.mkdir(parents=True, exist_ok=True)
-        self._ledger = Ledger(run_dir / LEDGER)
+        self._ledger = Ledger(run_dir / name)
         self.judge.asker.ledger = self._ledger
         if self.client.budget is not None:
             totals = self._ledger.totals()
@@ -165,10 +194,19 @@ class RunJudge:
             self._ledger = None
 
 
-def _client(choice: LLMChoice) -> JudgeClient:
+def name_apart(judges: Sequence[Judge]) -> None:
+    """Number judges whose names are the same, for reports."""
+    seen: dict[str, int] = {}
+    for judge in judges:
+        seen[judge.name] = seen.get(judge.name, 0) + 1
+        if seen[judge.name] > 1:
+            judge.name = f"{judge.name} ({seen[judge.name]})"
+
+
+def _client(choice: LLMChoice, where: str) -> JudgeClient:
     if not choice.model:
         raise ConfigError(
-            "an LLM judge must have a model, got none (arena.judge.llm.model). Name one as litellm "
+            f"an LLM judge must have a model, got none ({where}.llm.model). Name one as litellm "
             "does, e.g. openai/gpt-4o; its key comes from the environment."
         )
     bounds: dict[str, Any] = {

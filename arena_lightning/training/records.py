@@ -100,6 +100,19 @@ def trajectory_from_record(record: dict[str, Any]) -> Trajectory:
     return Trajectory(record["prompt_id"], messages, segments, record["finish"], record["index"])
 
 
+def write_step(
+    run_dir: Path,
+    step: int,
+    groups: Sequence[Group],
+    results: Sequence[ArenaResult],
+    advantages: Sequence[np.ndarray],
+) -> None:
+    """Write a step's judged groups; step 0 is the file of step 1."""
+    rows = zip(groups, results, advantages, strict=True)
+    records = [group_record(step, *row) for row in rows]
+    write_jsonl(run_dir / "steps" / f"step-{step + 1:06d}.jsonl", records)
+
+
 def group_record(
     step: int, group: Group, result: ArenaResult, advantages: np.ndarray
 ) -> dict[str, Any]:

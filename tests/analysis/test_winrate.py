@@ -8,7 +8,7 @@ from scipy import stats
 
 from arena_lightning.analysis.winrate import (
     PairedCase,
-    paired_case,
+    mean_win_rate,
     report_metrics,
     wilson_interval,
     win_rate,
@@ -17,8 +17,6 @@ from arena_lightning.analysis.winrate import (
     win_rate_report,
 )
 from arena_lightning.errors import DataError
-from arena_lightning.protocols import Score
-from arena_lightning.types import Prompt
 
 
 def cases_of(pairs, subtask="direction"):
@@ -118,9 +116,8 @@ def test_subtasks_and_dimensions_are_rated_apart():
 
 
 def test_report_flattens_to_finite_metrics_only():
-    prompt = Prompt("p", "Where to?", "direction")
-    good, bad = Score(7.0, {"clarity": 6.0}), Score(5.0, {"clarity": 6.0})
-    report = win_rate_report([paired_case(prompt, good, bad)])
+    case = PairedCase("p", 7.0, 5.0, "direction", {"clarity": 6.0}, {"clarity": 6.0})
+    report = win_rate_report([case])
     metrics = report_metrics(report, "val/reference")
     assert metrics["val/reference/win_rate"] == 1.0
     assert metrics["val/reference/mean_difference"] == pytest.approx(2.0)
@@ -133,3 +130,35 @@ def test_report_flattens_to_finite_metrics_only():
 def test_score_that_is_not_finite_is_refused():
     with pytest.raises(DataError, match="must be finite, got nan against 1"):
         win_rate(cases_of([(float("nan"), 1)]))
+
+
+def test_the_mean_of_two_judges_is_each_ones_rate_over_its_own_decided_cases():
+    one = cases_of([(5, 4), (5, 5), (3, 4), (9, 1)])  # 2 of 3
+    other = cases_of([(5, 4), (5, 6), (3, 4)])  # 1 of 3; it failed on the last
+    mean = mean_win_rate([one, other])
+    assert mean.win_rate == pytest.approx((2 / 3 + 1 / 3) / 2)
+    assert mean.num_judges == 2
+
+
+def test_the_mean_of_one_judge_is_that_judge():
+    cases = cases_of([(1, 0)] * 20 + [(0, 1)] * 12 + [(1, 1)] * 5)
+    rate, mean = win_rate(cases, seed=3), mean_win_rate([cases], seed=3)
+    assert (mean.win_rate, mean.low, mean.high) == (rate.win_rate, rate.low, rate.high)
+
+
+def test_judges_that_agree_on_every_case_narrow_nothing_and_opposed_ones_cancel():
+    cases = cases_of([(1, 0)] * 20 + [(0, 1)] * 12)
+    opposed = cases_of([(0, 1)] * 20 + [(1, 0)] * 12)
+    alone, twice = mean_win_rate([cases]), mean_win_rate([cases, cases])
+    assert (twice.low, twice.high) == pytest.approx((alone.low, alone.high))
+    # The same draw for both: the mean is 1/2 in every resample.
+    both = mean_win_rate([cases, opposed])
+    assert (both.win_rate, both.low, both.high) == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_a_mean_without_a_decided_case_of_some_judge_is_nan_and_a_unanimous_one_is_wilson():
+    won, tied = cases_of([(1, 0)] * 8), cases_of([(1, 1)] * 8)
+    assert math.isnan(mean_win_rate([won, tied]).win_rate)
+    assert math.isnan(mean_win_rate([[]]).win_rate)
+    mean = mean_win_rate([won, won])
+    assert (mean.win_rate, mean.low, mean.high) == pytest.approx((1.0, *wilson_interval(1.0, 8)))
