@@ -59,17 +59,33 @@ def _judge_lines(
     arena: Mapping[str, Any], calls: int, steps: int, options: argparse.Namespace
 ) -> list[str]:
     judge = arena.get("judge") or {}
-    concurrency = int(arena.get("concurrency", 64))
-    if judge.get("kind", "travel") != "llm":
+    kind = judge.get("kind", "travel")
+    if kind == "travel":
         return ["judge: the offline travel rubric (a program, not an LLM): no tokens, no dollars"]
-    llm = judge.get("llm") or {}
+    members = {"arena.judge.llm": judge.get("llm") or {}}
+    if kind == "panel":
+        found = (judge.get("panel") or {}).get("members") or []
+        members = {f"arena.judge.panel.members[{i}]": member for i, member in enumerate(found)}
+        if not members:
+            raise ConfigError(
+                "a panel must have members, got none (arena.judge.panel.members). Name some."
+            )
+    lines = [f"a panel of {len(members)}, each asked every question"] if kind == "panel" else []
+    for where, llm in members.items():
+        lines += _model_lines(llm, where, calls, steps, options)
+    concurrency = min(int(llm.get("max_concurrency", 64)) for llm in members.values())
+    concurrency = min(int(arena.get("concurrency", 64)), concurrency)
+    return [*lines, _time_line(arena, calls, concurrency, options)]
+
+
+def _model_lines(
+    llm: Mapping[str, Any], where: str, calls: int, steps: int, options: argparse.Namespace
+) -> list[str]:
     model = llm.get("model") or ""
     if not model:
         raise ConfigError(
-            "an LLM judge must have a model, got none (arena.judge.llm.model). Name one as litellm "
-            "does."
+            f"an LLM judge must have a model, got none ({where}.model). Name one as litellm does."
         )
-    concurrency = min(concurrency, int(llm.get("max_concurrency", 64)))
     tokens = calls * (options.prompt_tokens + options.completion_tokens)
     lines = [
         f"judge: {model}, assuming {options.prompt_tokens} + {options.completion_tokens} tokens a "
@@ -79,17 +95,17 @@ def _judge_lines(
     price = _price(llm, model)
     if price is None:
         lines.append(
-            "judge dollars: not known; litellm's table lacks this model. Set "
-            "arena.judge.llm.usd_per_million_prompt_tokens and _completion_tokens."
+            f"judge dollars: not known; litellm's table lacks this model. Set {where}."
+            "usd_per_million_prompt_tokens and usd_per_million_completion_tokens."
         )
-    else:
-        usd = calls * price.cost_usd(options.prompt_tokens, options.completion_tokens)
-        lines.append(f"judge dollars: {usd:.2f} a step, {usd * steps:.2f} in all")
-        bound = llm.get("max_usd")
-        if bound is not None:
-            reach = "enough" if usd * steps <= bound else f"spent after {int(bound / usd)} steps"
-            lines.append(f"budget: {bound:.2f} dollars, {reach}")
-    return [*lines, _time_line(arena, calls, concurrency, options)]
+        return lines
+    usd = calls * price.cost_usd(options.prompt_tokens, options.completion_tokens)
+    lines.append(f"judge dollars: {usd:.2f} a step, {usd * steps:.2f} in all")
+    bound = llm.get("max_usd")
+    if bound is not None:
+        reach = "enough" if usd * steps <= bound else f"spent after {int(bound / usd)} steps"
+        lines.append(f"budget: {bound:.2f} dollars, {reach}")
+    return lines
 
 
 def _price(llm: Mapping[str, Any], model: str) -> Any:

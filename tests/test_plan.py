@@ -43,6 +43,20 @@ def test_a_budget_that_is_too_small_is_told(tmp_path, capsys):
     assert "budget: 1.00 dollars, spent after 2 steps" in printed.out
 
 
+def test_every_member_of_a_panel_is_counted(tmp_path, capsys):
+    panel = (
+        "{kind: panel, panel: {members: [{model: local/x, usd_per_million_prompt_tokens: 1.0}, "
+        "{model: local/y, usd_per_million_prompt_tokens: 2.0, max_concurrency: 8}]}}"
+    )
+    text = LLM[: LLM.index("judge:")] + f"judge: {panel}\n"
+    code, printed = planned(tmp_path, capsys, text, "--prompt_tokens", "1000")
+    assert code == 0
+    assert "judge dollars: 0.48 a step" in printed.out
+    assert "judge dollars: 0.96 a step" in printed.out
+    # 480 calls over the slower member's 8 slots are 60 latencies of 5 s.
+    assert "at least 300 s a step" in printed.out
+
+
 def test_the_shipped_configs_can_be_planned(capsys):
     assert main(["plan", "--config", "configs/travel.yaml"]) == 0
     assert "no tokens, no dollars" in capsys.readouterr().out

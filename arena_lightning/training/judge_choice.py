@@ -1,4 +1,4 @@
-"""Which judge a run uses, chosen in a few words of YAML: the offline rubric, or any LLM.
+"""Which judge a run uses, chosen in a few words of YAML: the offline rubric, an LLM, or several.
 
     JudgeChoice -> RunJudge (judge, and what it needs at the run's and each step's start)
 
@@ -18,6 +18,7 @@ from arena_lightning.judges.client import JudgeClient
 from arena_lightning.judges.ledger import Ledger
 from arena_lightning.judges.limits import Limits
 from arena_lightning.judges.llm import LLMJudge
+from arena_lightning.judges.panel import PanelJudge
 from arena_lightning.judges.pricing import Price
 from arena_lightning.judges.simulated import NoiseConfig, NoisyJudge
 from arena_lightning.protocols import Judge, Task
@@ -60,6 +61,11 @@ class LLMChoice:
     max_tokens_total: int | None = None
     max_usd_per_step: float | None = None
     max_calls_per_step: int | None = None
+    when_spent: Literal["stop", "cheaper_model"] = "stop"
+    """What a spent budget does: stop the run, resumable, or go on with `cheaper_model`."""
+    cheaper_model: str = ""
+    """Asked once the budget is spent; it has no budget itself."""
+    cheaper_api_base: str | None = None
     usd_per_million_prompt_tokens: float | None = None
     """Price of a model that litellm's table lacks, e.g. a local one: 0."""
     usd_per_million_completion_tokens: float | None = None
@@ -74,17 +80,32 @@ class LLMChoice:
 
 
 @dataclass(frozen=True)
-class JudgeChoice:
-    """The offline travel rubric, with simulated noise or without; or an LLM."""
+class PanelChoice:
+    """Several LLM judges of one verdict, best of different families."""
 
-    kind: Literal["travel", "llm"] = "travel"
-    """"travel": the offline travel rubric (a program, not an LLM). "llm": see `llm`."""
+    members: list[LLMChoice] = field(default_factory=list)
+    """Each with limits and a budget of its own."""
+    rule: Literal["mean", "majority"] = "mean"
+    """Mean of scores, or majority of votes."""
+    min_judges: int | None = None
+    """Verdicts needed for a match to count; None needs all."""
+
+
+@dataclass(frozen=True)
+class JudgeChoice:
+    """The offline travel rubric, with simulated noise or without; an LLM; or a panel of them."""
+
+    kind: Literal["travel", "llm", "panel"] = "travel"
+    """"travel": the offline travel rubric (a program, not an LLM). "llm": see `llm`. "panel": see
+    `panel`."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     """How the rubric's verdicts err; `enabled: false` switches it off."""
     seed: int = 0
     """Of the rubric's noise: another seed is another judge of the same quality."""
     llm: LLMChoice = field(default_factory=LLMChoice)
     """The model behind an LLM judge."""
+    panel: PanelChoice = field(default_factory=PanelChoice)
+    """The models behind a panel."""
 
 
 NOISE_FREE = JudgeChoice(noise=NoiseConfig(enabled=False))
@@ -96,6 +117,7 @@ class RunJudge:
 
     Attributes:
         judge: who compares.
+        clients: the lines to the models.
         needs_machine_readable_prompts: whether prompts must carry `needs`.
     """
 
@@ -112,17 +134,18 @@ class RunJudge:
                 a setting of the client or rubric out of range.
         """
         self.judge: Judge
-        self.client: JudgeClient | None = None
         self.needs_machine_readable_prompts = choice.kind == "travel"
-        self._ledger: Ledger | None = None
+        self._members: list[tuple[JudgeClient, LLMJudge]] = []
+        self._ledgers: list[Ledger] = []
         if choice.kind == "llm":
-            self.client = _client(choice.llm, where)
-            self.judge = LLMJudge(
-                self.client,
-                choice.llm.rubric,
-                process_aware=choice.llm.process_aware,
-                observations=choice.llm.observations,
-            )
+            self.judge = self._add_llm(choice.llm, f"{where}.llm")
+        elif choice.kind == "panel":
+            members = [
+                self._add_llm(member, f"{where}.panel.members[{number}]")
+                for number, member in enumerate(choice.panel.members)
+            ]
+            name_apart(members)
+            self.judge = PanelJudge(members, choice.panel.rule, choice.panel.min_judges)
         elif isinstance(task, TravelTask):
             self.judge = NoisyJudge(TravelJudge(task.world), choice.seed, choice.noise)
         else:
@@ -130,6 +153,22 @@ class RunJudge:
                 f"the travel rubric judges the travel task only, got {type(task).__name__} "
                 f"({where}.kind). Configure an LLM judge: kind: llm."
             )
+
+    def _add_llm(self, choice: LLMChoice, where: str) -> LLMJudge:
+        client = _client(choice, where)
+        judge = LLMJudge(
+            client,
+            choice.rubric,
+            process_aware=choice.process_aware,
+            observations=choice.observations,
+        )
+        self._members.append((client, judge))
+        return judge
+
+    @property
+    def clients(self) -> list[JudgeClient]:
+        """The lines to the models, [] for offline judges."""
+        return [client for client, _ in self._members]
 
     def require_judgeable(self, prompts: Sequence[Prompt], where: str) -> None:
         """Refuse prompts that the offline rubric can't judge.
@@ -150,48 +189,48 @@ class RunJudge:
             )
 
     def open(self, run_dir: Path, name: str = LEDGER) -> None:
-        """Open the run's ledger: what it holds is never asked again, and counts as spent.
+        """Open the run's ledgers, one a model: what they hold is never asked again, and counts as
+        spent.
 
         Raises:
-            RecordError: the ledger can't be opened.
+            RecordError: a ledger can't be opened.
         """
-        if not isinstance(self.judge, LLMJudge) or self.client is None:
-            return
-        run_dir.mkdir(parents=True, exist_ok=True)
-        self._ledger = Ledger(run_dir / name)
-        self.judge.asker.ledger = self._ledger
-        if self.client.budget is not None:
-            totals = self._ledger.totals()
-            tokens = totals.prompt_tokens + totals.completion_tokens
-            self.client.budget.restore(totals.calls, tokens, totals.cost_usd)
+        for number, (client, judge) in enumerate(self._members):
+            run_dir.mkdir(parents=True, exist_ok=True)
+            path = run_dir / name
+            ledger = Ledger(path.with_stem(f"{path.stem}-{number + 1}") if number else path)
+            self._ledgers.append(ledger)
+            judge.asker.ledger = ledger
+            if client.budget is not None:
+                totals = ledger.totals()
+                tokens = totals.prompt_tokens + totals.completion_tokens
+                client.budget.restore(totals.calls, tokens, totals.cost_usd)
 
     def start_step(self) -> None:
         """Begin a step: its deadline and budget start afresh."""
-        if self.client is not None:
-            self.client.start_step()
+        for client in self.clients:
+            client.start_step()
 
     def metrics(self) -> dict[str, float]:
         """Return the step's latencies and the run's spending; {} for offline judges."""
-        if self.client is None:
-            return {}
         found: dict[str, float] = {}
-        latencies = self.client.latencies_s
+        latencies = [latency for client in self.clients for latency in client.latencies_s]
         if latencies:
             p50, p95 = np.quantile(latencies, [0.5, 0.95])
             found |= {"arena/judge_p50_s": float(p50), "arena/judge_p95_s": float(p95)}
-        budget = self.client.budget
-        if budget is not None:
+        budgets = [client.budget for client in self.clients if client.budget is not None]
+        if budgets:
             found |= {
-                "arena/run_judge_calls": float(budget.spent.calls),
-                "arena/run_judge_usd": float(budget.spent.cost_usd),
+                "arena/run_judge_calls": float(sum(b.spent.calls for b in budgets)),
+                "arena/run_judge_usd": float(sum(b.spent.cost_usd for b in budgets)),
             }
         return found
 
     def close(self) -> None:
-        """Close the ledger."""
-        if self._ledger is not None:
-            self._ledger.close()
-            self._ledger = None
+        """Close the ledgers."""
+        for ledger in self._ledgers:
+            ledger.close()
+        self._ledgers = []
 
 
 def name_apart(judges: Sequence[Judge]) -> None:
@@ -206,29 +245,42 @@ def name_apart(judges: Sequence[Judge]) -> None:
 def _client(choice: LLMChoice, where: str) -> JudgeClient:
     if not choice.model:
         raise ConfigError(
-            f"an LLM judge must have a model, got none ({where}.llm.model). Name one as litellm "
+            f"an LLM judge must have a model, got none ({where}.model). Name one as litellm "
             "does, e.g. openai/gpt-4o; its key comes from the environment."
         )
-    bounds: dict[str, Any] = {
-        "max_usd": choice.max_usd,
-        "max_calls": choice.max_calls,
-        "max_tokens": choice.max_tokens_total,
-        "max_usd_per_step": choice.max_usd_per_step,
-        "max_calls_per_step": choice.max_calls_per_step,
-    }
+    if choice.when_spent == "cheaper_model" and not choice.cheaper_model:
+        raise ConfigError(
+            f"a budget that goes on with a cheaper model must name it, got none "
+            f"({where}.cheaper_model). Name one, or set when_spent to stop."
+        )
     limits = Limits(
         max_concurrency=choice.max_concurrency,
         call_deadline_s=choice.call_deadline_s,
         step_deadline_s=choice.step_deadline_s,
     )
+    budget = Budget(
+        max_usd=choice.max_usd,
+        max_calls=choice.max_calls,
+        max_tokens=choice.max_tokens_total,
+        max_usd_per_step=choice.max_usd_per_step,
+        max_calls_per_step=choice.max_calls_per_step,
+        when_spent=choice.when_spent,
+    )
+    shared: dict[str, Any] = {
+        "temperature": choice.temperature,
+        "max_tokens": choice.max_tokens,
+        "structured_output": choice.structured_output,
+        "limits": limits,
+    }
+    cheaper = None
+    if choice.cheaper_model:
+        cheaper = JudgeClient(choice.cheaper_model, api_base=choice.cheaper_api_base, **shared)
     return JudgeClient(
         choice.model,
         api_base=choice.api_base,
-        temperature=choice.temperature,
-        max_tokens=choice.max_tokens,
-        structured_output=choice.structured_output,
-        limits=limits,
         prices=choice.prices,
-        budget=Budget(**bounds),
+        budget=budget,
         fallback_models=choice.fallback_models,
+        cheaper=cheaper,
+        **shared,
     )

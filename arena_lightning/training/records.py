@@ -15,7 +15,16 @@ import numpy as np
 
 from arena_lightning.arena import ArenaResult
 from arena_lightning.errors import RecordError
-from arena_lightning.types import Group, Message, Prompt, Segment, ToolCall, Trajectory
+from arena_lightning.judges.panel import PanelVerdict
+from arena_lightning.types import (
+    Group,
+    Message,
+    Prompt,
+    Segment,
+    ToolCall,
+    Trajectory,
+    Verdict,
+)
 
 
 def write_jsonl(path: Path, records: Sequence[dict[str, Any]]) -> None:
@@ -113,6 +122,14 @@ def write_step(
     write_jsonl(run_dir / "steps" / f"step-{step + 1:06d}.jsonl", records)
 
 
+def _members_record(verdict: Verdict) -> dict[str, Any]:
+    """Return what each judge of a panel said, {} for a single judge."""
+    if not isinstance(verdict, PanelVerdict):
+        return {}
+    scores = {name: [v.score_first, v.score_second] for name, v in verdict.members.items()}
+    return {"members": scores, "member_failures": dict(verdict.failures)}
+
+
 def group_record(
     step: int, group: Group, result: ArenaResult, advantages: np.ndarray
 ) -> dict[str, Any]:
@@ -135,6 +152,7 @@ def group_record(
                     "dimensions_first": dict(call.verdict.dimensions_first),
                     "dimensions_second": dict(call.verdict.dimensions_second),
                     "judge": call.verdict.judge,
+                    **_members_record(call.verdict),
                 },
             }
             for call in result.calls
