@@ -48,8 +48,9 @@ class RotaryAttention(Function):
     """Causal grouped-query attention with rotary positions, over rows that may share a prefix.
 
     Shapes: `qkv` `[token (heads + 2 * kv_heads) * head_dim]`, `cos` and `sin` `[token head_dim/2]`;
-    returns `[token heads * head_dim]`. Scores exist for one block of queries and its visible keys;
-    the probabilities are kept for the backward pass.
+    returns `[token heads * head_dim]`. Scores exist for one block of queries and its visible keys,
+    and are computed again in the backward pass: kept, they would be half of all activations, in
+    sizes that fit nowhere again.
     """
 
     @staticmethod
@@ -66,31 +67,28 @@ class RotaryAttention(Function):
         output = torch.empty_like(query)
         share = num_heads // num_kv_heads
         mask = _causal_mask(share, qkv)
-        kept: list[torch.Tensor] = []
         for own, prefix in layout.spans:
             keys, values = _visible(key, own, prefix), _visible(value, own, prefix)
             start, before = own.start, prefix.stop - prefix.start
             for low, high in _blocks(own.stop - start):
                 rows = slice((start + low) * share, (start + high) * share)
                 seen = before + high
-                scores = torch.bmm(query[:, rows], keys[:, :seen].transpose(1, 2))
-                scores[..., before + low :].add_(mask[: (high - low) * share, : high - low])
-                probabilities = torch.softmax(scores, dim=-1)
+                causal = mask[: (high - low) * share, : high - low]
+                probabilities = _probabilities(query[:, rows], keys[:, :seen], causal)
                 output[:, rows] = torch.bmm(probabilities, values[:, :seen])
-                kept.append(probabilities)
-        ctx.save_for_backward(query, key, value, cos, sin, *kept)
+        ctx.save_for_backward(query, key, value, cos, sin)
         ctx.layout, ctx.heads = layout, (num_heads, num_kv_heads)
         return _merge_heads(output, share)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        query, key, value, cos, sin, *kept = ctx.saved_tensors
+        query, key, value, cos, sin = ctx.saved_tensors
         num_heads, num_kv_heads = ctx.heads
         share = num_heads // num_kv_heads
         gradient = _group_heads(gradient, num_kv_heads, share)
         query_gradient = torch.empty_like(query)
         key_gradient, value_gradient = torch.zeros_like(key), torch.zeros_like(value)
-        remaining = iter(kept)
+        mask = _causal_mask(share, query)
         for own, prefix in ctx.layout.spans:
             keys, values = _visible(key, own, prefix), _visible(value, own, prefix)
             start, before = own.start, prefix.stop - prefix.start
@@ -98,7 +96,8 @@ class RotaryAttention(Function):
             for low, high in _blocks(own.stop - start):
                 rows = slice((start + low) * share, (start + high) * share)
                 seen = before + high
-                probabilities = next(remaining)
+                causal = mask[: (high - low) * share, : high - low]
+                probabilities = _probabilities(query[:, rows], keys[:, :seen], causal)
                 out_gradient = gradient[:, rows]
                 values_gradient[:, :seen] += torch.bmm(probabilities.transpose(1, 2), out_gradient)
                 upstream = torch.bmm(out_gradient, values[:, :seen].transpose(1, 2))
@@ -117,6 +116,15 @@ class RotaryAttention(Function):
                 total[:, own] += part[:, before:]
         qkv_gradient = _join_heads(query_gradient, key_gradient, value_gradient, cos, sin, share)
         return qkv_gradient, None, None, None, None, None
+
+
+def _probabilities(
+    query: torch.Tensor, keys: torch.Tensor, causal: torch.Tensor
+) -> torch.Tensor:
+    """Return `[kv_head query key]`; `causal` belongs to the last keys, the block's own."""
+    scores = torch.bmm(query, keys.transpose(1, 2))
+    scores[..., scores.shape[-1] - causal.shape[-1] :].add_(causal)
+    return torch.softmax(scores, dim=-1)
 
 
 def _blocks(length: int) -> list[tuple[int, int]]:
