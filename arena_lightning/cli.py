@@ -30,11 +30,12 @@ def main(args: Sequence[str] | None = None) -> int:
             raise
         print(f"error: {mistake}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print(
-            "stopped. Go on with the same command and --ckpt_path last.",
-            file=sys.stderr,
-        )
+    except (KeyboardInterrupt, SystemExit) as error:
+        # Lightning ends an interrupted run by itself, and then exits from the handler.
+        interrupts = (error, error.__context__, error.__cause__)
+        if not any(isinstance(link, KeyboardInterrupt) for link in interrupts):
+            raise
+        print("stopped. Go on with the same command and --ckpt_path last.", file=sys.stderr)
         return 130
     return 0
 

@@ -96,6 +96,39 @@ def test_killed_and_resumed_run_ends_like_the_unbroken_one(tiny_config, tmp_path
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+def test_ctrl_c_ends_with_one_message_and_the_run_can_be_resumed(tiny_config, tmp_path):
+    def command(num_steps):
+        config = tiny_config(data__init_args__num_steps=num_steps, evaluation=None)
+        return [sys.executable, "-m", "arena_lightning", "fit", "--config", str(config)]
+
+    process = subprocess.Popen(
+        command(10_000),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell starts background jobs deaf to SIGINT, and children inherit it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    run_dir = tmp_path / "runs" / "001"
+    deadline = time.monotonic() + 240
+    while not (run_dir / "steps" / "step-000003.jsonl").exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "Traceback" not in error and "--ckpt_path last" in error
+    assert not (run_dir / "model").exists()
+    (last,) = [int(path.stem[-6:]) for path in (run_dir / "checkpoints").glob("step-*.ckpt")]
+    resumed = subprocess.run(
+        [*command(last + 2), "--ckpt_path", "last"], capture_output=True, text=True
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    assert list(step_records(run_dir))[-1] >= f"step-{last + 2:06d}"
+    assert (run_dir / "model").exists()
+    assert not list((tmp_path / "runs").glob("002"))
+
+
 def test_a_checkpoint_of_another_recipe_is_refused(tiny_config, tmp_path, capsys):
     config = tiny_config(data__init_args__num_steps=1)
     assert main(["fit", "--config", str(config)]) == 0
