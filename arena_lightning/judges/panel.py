@@ -155,6 +155,15 @@ class PanelJudge:
         return given, failures, usage
 
 
+def name_apart(judges: Sequence[Judge]) -> None:
+    """Number judges whose names are the same, for reports."""
+    seen: dict[str, int] = {}
+    for judge in judges:
+        seen[judge.name] = seen.get(judge.name, 0) + 1
+        if seen[judge.name] > 1:
+            judge.name = f"{judge.name} ({seen[judge.name]})"
+
+
 async def _outcome(call: Coroutine[Any, Any, _Given]) -> _Given | JudgeError:
     try:
         return await call

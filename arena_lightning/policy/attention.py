@@ -118,9 +118,7 @@ class RotaryAttention(Function):
         return qkv_gradient, None, None, None, None, None
 
 
-def _probabilities(
-    query: torch.Tensor, keys: torch.Tensor, causal: torch.Tensor
-) -> torch.Tensor:
+def _probabilities(query: torch.Tensor, keys: torch.Tensor, causal: torch.Tensor) -> torch.Tensor:
     """Return `[kv_head query key]`; `causal` belongs to the last keys, the block's own."""
     scores = torch.bmm(query, keys.transpose(1, 2))
     scores[..., scores.shape[-1] - causal.shape[-1] :].add_(causal)

@@ -35,8 +35,37 @@ def arena_metrics(results: Sequence[ArenaResult]) -> dict[str, float]:
             sum(call.usage.cached for result in results for call in result.calls)
         ),
     }
+    metrics |= _order_effects(results)
     names = sorted({name for r in results for name in r.dimension_means})
     for name in names:
         values = [r.dimension_means[name] for r in results if name in r.dimension_means]
         metrics[f"arena/dimension_{name}"] = float(np.mean(values))
     return metrics
+
+
+def _order_effects(results: Sequence[ArenaResult]) -> dict[str, float]:
+    """Return how far a judge's scores move between the two orders of a pair; {} without pairs.
+
+    `arena/position_bias`: how many points being shown first adds to the lead, on average over the
+    orders. `arena/judge_noise`: standard deviation of one score, points: a trajectory's two scores
+    against the same opponent differ by the bias and by sqrt(2) times it.
+    """
+    leads, moves = [], []
+    for result in results:
+        scores: dict[tuple[int, int], tuple[float, float]] = {}
+        for call in result.calls:
+            if call.verdict is not None and call.first != call.second:
+                pair = (call.verdict.score_first, call.verdict.score_second)
+                scores[call.first, call.second] = pair
+        for (first, second), (one, other) in scores.items():
+            if first < second and (second, first) in scores:
+                other_again, one_again = scores[second, first]
+                leads.append((one - other + other_again - one_again) / 2)
+                # Each shown first minus the same shown second: the bias is in both alike.
+                moves += [one - one_again, other_again - other]
+    if len(moves) < 2:
+        return {}
+    return {
+        "arena/position_bias": float(np.mean(leads)),
+        "arena/judge_noise": float(np.std(moves)) / 2**0.5,
+    }

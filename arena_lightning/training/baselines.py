@@ -4,9 +4,10 @@ Everything that can be wrong is found before a model is loaded: `BaselineChoice.
 here judges.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from arena_lightning.judges.budget import Budget
 from arena_lightning.judges.client import JudgeClient
 from arena_lightning.judges.limits import Limits
 from arena_lightning.policy.embedded import check_model_dir
+from arena_lightning.rollout.agent import SamplingLimits
 from arena_lightning.tasks.prompts import messages_from_chat
 from arena_lightning.training.records import trajectory_from_record
 from arena_lightning.types import Message, Prompt, Trajectory
@@ -38,6 +40,11 @@ class LLMBaseline:
     max_usd: float | None = None
     """Budget of the whole baseline; None is none."""
     max_calls: int | None = None
+
+    def address(self, limits: SamplingLimits) -> str:
+        """Return the content address of its outputs: all that decides them but the prompt."""
+        parts = [self.model, self.api_base, self.temperature, self.max_tokens, asdict(limits)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)

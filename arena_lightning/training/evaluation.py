@@ -12,6 +12,7 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from arena_lightning.errors import ConfigError
+from arena_lightning.judges.panel import name_apart
 from arena_lightning.tasks.prompts import load_prompts
 from arena_lightning.tasks.travel.task import TravelTask
 from arena_lightning.training.arena_callback import ArenaCallback
@@ -30,7 +31,7 @@ from arena_lightning.training.comparison_report import (
     evaluation_line,
 )
 from arena_lightning.training.event_loop import EventLoop
-from arena_lightning.training.judge_choice import NOISE_FREE, JudgeChoice, RunJudge, name_apart
+from arena_lightning.training.judge_choice import NOISE_FREE, JudgeChoice, RunJudge
 from arena_lightning.training.llm_agent import LLMAgent, outputs_of
 from arena_lightning.training.records import (
     prompt_to_record,
@@ -167,9 +168,12 @@ class EvaluationCallback(Callback):
             print("\n".join([*comparison_lines(record), f"files: {folder}"]), flush=True)
 
     def _open(self, trainer: Trainer) -> None:
-        """Open the judges' ledgers."""
+        """Open the judges' ledgers: those of a run, or the ones that all tests share.
+
+        A test asked again finds its verdicts; what earlier tests spent is not this one's spending.
+        """
         for number, judge in enumerate(self.judges):
-            judge.open(_folder(trainer), f"verdicts-{number}.sqlite")
+            judge.open(_kept_folder(trainer), f"verdicts-{number}.sqlite", not trainer.testing)
         self._loop = EventLoop()
 
     def _baseline_outputs(self, trainer: Trainer, module: LightningModule) -> dict[str, Trajectory]:
@@ -189,8 +193,9 @@ class EvaluationCallback(Callback):
             )
             found = [group.trajectories[0] for group in groups]
         else:
-            path = _folder(trainer) / "llm_baseline.jsonl"
-            agent = LLMAgent(client_of(choice.llm), self.task, _arena_of(trainer).limits)
+            limits = _arena_of(trainer).limits
+            agent = LLMAgent(client_of(choice.llm), self.task, limits)
+            path = _kept_folder(trainer) / f"llm_baseline-{choice.llm.address(limits)}.jsonl"
             found = self._running_loop.submit(outputs_of(agent, self.prompts, path)).result()
         return {trajectory.prompt_id: trajectory for trajectory in found}
 
@@ -267,6 +272,11 @@ class EvaluationCallback(Callback):
 
 def _folder(trainer: Trainer) -> Path:
     return Path(trainer.default_root_dir) / "evaluation"
+
+
+def _kept_folder(trainer: Trainer) -> Path:
+    """Where paid replies are kept: by the run, or for all tests together."""
+    return Path(trainer.default_root_dir).parent if trainer.testing else _folder(trainer)
 
 
 def _arena_of(trainer: Trainer) -> ArenaCallback:

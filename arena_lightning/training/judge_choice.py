@@ -5,6 +5,7 @@
 Keys of LLM services come from the environment only; nothing here can hold one.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from arena_lightning.judges.client import JudgeClient
 from arena_lightning.judges.ledger import Ledger
 from arena_lightning.judges.limits import Limits
 from arena_lightning.judges.llm import LLMJudge
-from arena_lightning.judges.panel import PanelJudge
+from arena_lightning.judges.panel import PanelJudge, name_apart
 from arena_lightning.judges.pricing import Price
 from arena_lightning.judges.simulated import NoiseConfig, NoisyJudge
 from arena_lightning.protocols import Judge, Task
@@ -137,6 +138,8 @@ class RunJudge:
         self.needs_machine_readable_prompts = choice.kind == "travel"
         self._members: list[tuple[JudgeClient, LLMJudge]] = []
         self._ledgers: list[Ledger] = []
+        self._step_started_s = time.monotonic()
+        self._busy_before_s = 0.0
         if choice.kind == "llm":
             self.judge = self._add_llm(choice.llm, f"{where}.llm")
         elif choice.kind == "panel":
@@ -188,9 +191,13 @@ class RunJudge:
                 f"{keys[section]}."
             )
 
-    def open(self, run_dir: Path, name: str = LEDGER) -> None:
-        """Open the run's ledgers, one a model: what they hold is never asked again, and counts as
-        spent.
+    def open(self, run_dir: Path, name: str = LEDGER, is_spent: bool = True) -> None:
+        """Open the run's ledgers, one a model: what they hold is never asked again.
+
+        Args:
+            run_dir: where they are kept.
+            name: of the first file.
+            is_spent: whether what they hold counts as spent: a run goes on with its budget.
 
         Raises:
             RecordError: a ledger can't be opened.
@@ -201,23 +208,32 @@ class RunJudge:
             ledger = Ledger(path.with_stem(f"{path.stem}-{number + 1}") if number else path)
             self._ledgers.append(ledger)
             judge.asker.ledger = ledger
-            if client.budget is not None:
+            if client.budget is not None and is_spent:
                 totals = ledger.totals()
                 tokens = totals.prompt_tokens + totals.completion_tokens
                 client.budget.restore(totals.calls, tokens, totals.cost_usd)
 
     def start_step(self) -> None:
         """Begin a step: its deadline and budget start afresh."""
+        self._step_started_s, self._busy_before_s = time.monotonic(), self._busy_s
         for client in self.clients:
             client.start_step()
 
+    @property
+    def _busy_s(self) -> float:
+        return sum(route.busy_s for client in self.clients for route in client.routes)
+
     def metrics(self) -> dict[str, float]:
-        """Return the step's latencies and the run's spending; {} for offline judges."""
+        """Return the step's latencies, calls in flight on average, and the run's spending; {} for
+        offline judges.
+        """
         found: dict[str, float] = {}
         latencies = [latency for client in self.clients for latency in client.latencies_s]
         if latencies:
             p50, p95 = np.quantile(latencies, [0.5, 0.95])
             found |= {"arena/judge_p50_s": float(p50), "arena/judge_p95_s": float(p95)}
+            passed_s = time.monotonic() - self._step_started_s
+            found["arena/judge_concurrency"] = (self._busy_s - self._busy_before_s) / passed_s
         budgets = [client.budget for client in self.clients if client.budget is not None]
         if budgets:
             found |= {
@@ -231,15 +247,6 @@ class RunJudge:
         for ledger in self._ledgers:
             ledger.close()
         self._ledgers = []
-
-
-def name_apart(judges: Sequence[Judge]) -> None:
-    """Number judges whose names are the same, for reports."""
-    seen: dict[str, int] = {}
-    for judge in judges:
-        seen[judge.name] = seen.get(judge.name, 0) + 1
-        if seen[judge.name] > 1:
-            judge.name = f"{judge.name} ({seen[judge.name]})"
 
 
 def _client(choice: LLMChoice, where: str) -> JudgeClient:

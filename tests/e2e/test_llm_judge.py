@@ -52,6 +52,7 @@ def test_fit_trains_on_an_llm_judges_verdicts(tiny_config, tmp_path):
     assert sum(float(row["arena/judge_calls"]) for row in rows) == asked > 0
     assert all(float(row["arena/failed_fraction"]) == 0 for row in rows)
     assert all(float(row["arena/judge_p95_s"]) > 0 for row in rows)
+    assert all(float(row["arena/judge_concurrency"]) > 0 for row in rows)
     assert float(rows[-1]["arena/run_judge_usd"]) == pytest.approx(
         sum(float(row["arena/judge_usd"]) for row in rows)
     )

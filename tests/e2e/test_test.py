@@ -8,6 +8,7 @@ from safetensors.torch import load_file, save_file
 
 from arena_lightning.cli import main
 from arena_lightning.tasks.travel.task import TravelTask
+from tests.judges.misbehaving_server import MisbehavingServer
 from tests.training.tool_server import ToolServer, answer
 
 pytestmark = [
@@ -140,15 +141,38 @@ def test_a_judge_that_fails_leaves_no_case_and_is_counted(tiny_config, tmp_path)
     assert sum("error" in case for case in cases) == judge["failed"]
 
 
-def test_an_llm_on_the_same_tools_is_a_baseline(tiny_config, tmp_path):
+def test_an_llm_on_the_same_tools_is_a_baseline_and_paid_once(tiny_config, tmp_path):
     with ToolServer(lambda body: answer("I can't say.")) as server:
         llm = {"model": "hosted_vllm/m", "api_base": server.url}
         config = tiny_config(evaluation__init_args__baseline={"kind": "llm", "llm": llm})
         assert run_test(config) == 0
+        assert run_test(config) == 0
         assert len(server.bodies) == 5
-    record, folder = report_of(tmp_path)
-    assert record["baseline"] == "hosted_vllm/m" and record["baseline_valid_fraction"] == 1.0
-    assert len((folder / "llm_baseline.jsonl").read_text().splitlines()) == 5
+        llm["temperature"] = 0.1
+        config = tiny_config(evaluation__init_args__baseline={"kind": "llm", "llm": llm})
+        assert run_test(config) == 0
+        assert len(server.bodies) == 10
+    first, again = (report_of(tmp_path, number)[0] for number in ("001", "002"))
+    assert first == again
+    assert first["baseline"] == "hosted_vllm/m" and first["baseline_valid_fraction"] == 1.0
+
+
+def test_an_llm_judges_verdicts_are_found_again_and_its_budget_is_the_tests_own(
+    tiny_config, tmp_path
+):
+    with MisbehavingServer() as server:
+        llm = {"model": "hosted_vllm/tiny", "api_base": server.url, "max_calls": 10}
+        config = tiny_config(evaluation__init_args__judges=[{"kind": "llm", "llm": llm}])
+        assert run_test(config) == 0
+        assert server.num_requests == 10  # 5 cases in both orders
+        assert run_test(config) == 0
+        assert server.num_requests == 10
+        # Other candidates: other questions, within a budget of their own.
+        assert run_test(config, "--evaluation.init_args.seed", "1") == 0
+        assert server.num_requests == 20
+    first, again = (report_of(tmp_path, number)[0]["judges"][0] for number in ("001", "002"))
+    assert first["overall"] == again["overall"]
+    assert again["metrics"]["arena/cached_calls"] == 10
 
 
 @pytest.mark.parametrize(
