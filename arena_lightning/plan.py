@@ -14,6 +14,8 @@ import yaml
 
 from arena_lightning.arena import build_topology
 from arena_lightning.errors import ConfigError
+from arena_lightning.tasks.prompts import load_prompts
+from arena_lightning.tasks.travel.needs import SUBTASKS
 
 PROMPT_TOKENS, COMPLETION_TOKENS = 6000, 400
 """Assumed tokens of one judge call when the command line doesn't say: two trajectories shown with
@@ -21,6 +23,7 @@ their observations, and a reply with words before the scores."""
 EMBEDDED_PARAMETERS = 134_515_008
 """Weights of the embedded model, SmolLM2-135M."""
 GIB = 2**30
+_LLM_KINDS = ("llm", "panel")
 
 
 def plan_lines(path: Path, options: argparse.Namespace) -> list[str]:
@@ -52,7 +55,8 @@ def plan_lines(path: Path, options: argparse.Namespace) -> list[str]:
         f"topology {name}: {about}{cost.matches} matches a group, {cost.rounds} sequential rounds",
         f"judge calls ({presentation}): {about}{calls} a step, {calls * steps} in all",
     ]
-    return lines + _judge_lines(arena, calls, steps, options) + _memory_lines(model, arena)
+    lines += _judge_lines(arena, calls, steps, options)
+    return lines + _evaluation_lines(config, steps) + _memory_lines(model, arena)
 
 
 def _judge_lines(
@@ -127,6 +131,26 @@ def _time_line(
         f"judging: at least {seconds:.0f} s a step ({rounds} rounds after each other, "
         f"{concurrency} calls at once, {options.latency_s:g} s a call)"
     )
+
+
+def _evaluation_lines(config: Mapping[str, Any], steps: int) -> list[str]:
+    """Return what evaluations ask of LLM judges: both orders, against the start and a baseline."""
+    settings = (config.get("evaluation") or {}).get("init_args") or {}
+    judges = [judge for judge in settings.get("judges") or [] if judge.get("kind") in _LLM_KINDS]
+    if not judges:
+        return []
+    models = sum(len((judge.get("panel") or {}).get("members") or [0]) for judge in judges)
+    if settings.get("prompts_file"):
+        prompts = len(load_prompts(settings["prompts_file"]))
+    else:
+        subtasks = len(settings.get("subtasks") or SUBTASKS)
+        prompts = subtasks * int(settings.get("prompts_per_subtask", 10))
+    times = 1 + -(-steps // int(settings.get("every_n_steps", 10)))
+    calls = prompts * 2 * 2 * times * models
+    return [
+        f"evaluation: {prompts} prompts, {times} times, {models} judging models: at most {calls} "
+        "judge calls more"
+    ]
 
 
 def _memory_lines(model: Mapping[str, Any], arena: Mapping[str, Any]) -> list[str]:

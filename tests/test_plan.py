@@ -57,6 +57,17 @@ def test_every_member_of_a_panel_is_counted(tmp_path, capsys):
     assert "at least 300 s a step" in printed.out
 
 
+def test_evaluations_by_llm_judges_are_counted(tmp_path, capsys):
+    text = LLM + (
+        "evaluation: {init_args: {every_n_steps: 4, prompts_per_subtask: 2, judges: "
+        "[{kind: llm}, {kind: travel}, {kind: panel, panel: {members: [{}, {}]}}]}}\n"
+    )
+    code, printed = planned(tmp_path, capsys, text)
+    assert code == 0
+    # 10 prompts, both orders, two baselines, at steps 0, 4, 8 and 10, by three models.
+    assert "10 prompts, 4 times, 3 judging models: at most 480 judge calls more" in printed.out
+
+
 def test_the_shipped_configs_can_be_planned(capsys):
     assert main(["plan", "--config", "configs/travel.yaml"]) == 0
     assert "no tokens, no dollars" in capsys.readouterr().out
