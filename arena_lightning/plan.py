@@ -43,7 +43,8 @@ def plan_lines(path: Path, options: argparse.Namespace) -> list[str]:
     presentation = str(arena.get("presentation", "both"))
     cost = build_topology(name).cost(size)
     orders = {"both": 2, "random": 1, "second_if_close": 2}[presentation]
-    calls = groups * cost.matches * orders
+    ranking = str(arena.get("ranking", "tournament"))
+    calls = groups * {"tournament": cost.matches * orders, "listwise": 1}.get(ranking, size)
     about = "" if cost.exact and presentation != "second_if_close" else "at most "
     updates = int(model.get("updates_per_rollout", 1))
     trained = model.get("trained_per_group") or size
@@ -55,6 +56,8 @@ def plan_lines(path: Path, options: argparse.Namespace) -> list[str]:
         f"topology {name}: {about}{cost.matches} matches a group, {cost.rounds} sequential rounds",
         f"judge calls ({presentation}): {about}{calls} a step, {calls * steps} in all",
     ]
+    if ranking != "tournament":
+        lines[2:] = [f"judge calls ({ranking}): {calls} a step, {calls * steps} in all"]
     lines += _judge_lines(arena, calls, steps, options)
     return lines + _evaluation_lines(config, steps) + _memory_lines(model, arena)
 
@@ -126,6 +129,7 @@ def _time_line(
 ) -> str:
     size = int(arena.get("group_size", 8))
     rounds = build_topology(str(arena.get("topology", "single_elimination"))).cost(size).rounds
+    rounds = rounds if arena.get("ranking", "tournament") == "tournament" else 1
     seconds = max(rounds, calls / concurrency) * options.latency_s
     return (
         f"judging: at least {seconds:.0f} s a step ({rounds} rounds after each other, "

@@ -57,6 +57,14 @@ def test_every_member_of_a_panel_is_counted(tmp_path, capsys):
     assert "at least 300 s a step" in printed.out
 
 
+@pytest.mark.parametrize(("ranking", "calls"), [("pointwise", 128), ("listwise", 8)])
+def test_rankings_by_scores_ask_less(tmp_path, capsys, ranking, calls):
+    text = LLM.replace("group_size: 16", f"group_size: 16\n    ranking: {ranking}")
+    _, printed = planned(tmp_path, capsys, text)
+    assert f"judge calls ({ranking}): {calls} a step, {calls * 10} in all" in printed.out
+    assert "matches" not in printed.out
+
+
 def test_evaluations_by_llm_judges_are_counted(tmp_path, capsys):
     text = LLM + (
         "evaluation: {init_args: {every_n_steps: 4, prompts_per_subtask: 2, judges: "

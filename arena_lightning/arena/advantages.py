@@ -67,3 +67,29 @@ def advantages_from_ranks(ranks: np.ndarray) -> np.ndarray:
     spread = rewards.std(axis=-1, ddof=1, keepdims=True)
     tied = rewards.max(axis=-1, keepdims=True) == rewards.min(axis=-1, keepdims=True)
     return np.where(tied, 0.0, centred / (spread + EPSILON))
+
+
+def advantages_from_scores(scores: np.ndarray) -> np.ndarray:
+    """Map pointwise scores to advantages: centred within the group, divided by their spread.
+
+    Args:
+        scores: `[group]`, greatest best, finite.
+
+    Returns:
+        float64 `[group]`, sum 0; zeros when all scores are equal, and for a group of one.
+
+    Raises:
+        ConfigError: scores that are not finite.
+
+    Source: GRPO, arXiv:2402.03300, section 4.1.2 (outcome supervision); spread as in
+    `advantages_from_ranks`.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    if not np.isfinite(scores).all():
+        raise ConfigError(
+            f"scores must be finite, got {scores} (advantages_from_scores). Leave out those that "
+            "a judge failed on."
+        )
+    if len(scores) < 2 or scores.max() == scores.min():
+        return np.zeros_like(scores)
+    return (scores - scores.mean()) / (scores.std(ddof=1) + EPSILON)

@@ -111,6 +111,11 @@ class Arena:
         require(0 <= max_failed_fraction <= 1, self, "max_failed_fraction", "lie in 0-1")
         self._slots: tuple[asyncio.AbstractEventLoop, CallSlots] | None = None
 
+    def describe(self, size: int) -> str:
+        """Return what a group of `size` costs, for people."""
+        cost = self.topology.cost(size)
+        return f"{'' if cost.exact else 'at most '}{cost.matches} matches, {cost.rounds} rounds"
+
     async def run(self, groups: Sequence[Group], step: int = 0) -> list[ArenaResult]:
         """Rank all groups of a step at once; results are in the order of `groups`.
 

@@ -16,10 +16,10 @@ import numpy as np
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
 
-from arena_lightning.arena import TOPOLOGIES, Arena, ArenaResult, build_topology
+from arena_lightning.arena import TOPOLOGIES, ArenaResult, build_arena
 from arena_lightning.errors import ConfigError
 from arena_lightning.policy.model import load_policy
-from arena_lightning.protocols import Judge, Task
+from arena_lightning.protocols import Task
 from arena_lightning.rng import generator_for
 from arena_lightning.rollout.agent import SamplingLimits, TrajectoryRequest, plan_groups
 from arena_lightning.rollout.engine import RolloutEngine
@@ -30,9 +30,10 @@ from arena_lightning.training.arena_metrics import arena_metrics
 from arena_lightning.training.data import PromptBatch, RolloutBatch
 from arena_lightning.training.event_loop import EventLoop
 from arena_lightning.training.freshness import check_freshness
-from arena_lightning.training.judge_choice import JudgeChoice, RunJudge
+from arena_lightning.training.judge_choice import JudgeChoice
 from arena_lightning.training.module import ArenaModule
 from arena_lightning.training.records import write_step
+from arena_lightning.training.run_judge import RunJudge
 from arena_lightning.training.sample_table import log_sample_table
 from arena_lightning.training.weight_sync import WeightSync
 from arena_lightning.types import Group, Prompt, Trajectory
@@ -47,7 +48,9 @@ class ArenaCallback(Callback):
         engine: where the policy's tokens come from.
         judge: who compares trajectories.
         group_size: N, trajectories a prompt. The paper: 8 and 16.
-        topology: a name of `TOPOLOGIES`.
+        ranking: "tournament", or a baseline by scores: "pointwise" (GRPO, GSPO),
+            "pointwise_ranks" (their order only), "listwise" (one call a group; an LLM judge).
+        topology: of the tournament, a name of `TOPOLOGIES`.
         presentation: "both" orders summed (the paper), one "random" order, or "second_if_close".
         concurrency: judge calls in flight.
         temperature: sampling temperature. The released code: 0.8.
@@ -68,6 +71,7 @@ class ArenaCallback(Callback):
         engine: RolloutEngine,
         judge: JudgeChoice | None = None,
         group_size: int = 8,
+        ranking: Literal["tournament", "pointwise", "pointwise_ranks", "listwise"] = "tournament",
         topology: str = "single_elimination",
         presentation: Literal["both", "random", "second_if_close"] = "both",
         concurrency: int = 64,
@@ -110,15 +114,11 @@ class ArenaCallback(Callback):
         self.sample_table_every_n_steps = max(1, sample_table_every_n_steps)
         self.seed = seed
         self.task: Task = TravelTask(language=language)
-        self.run_judge = RunJudge(judge or JudgeChoice(), self.task)
-        self.judge: Judge = self.run_judge.judge
-        self.arena = Arena(
-            build_topology(topology),
-            self.judge,
-            presentation,
-            concurrency,
-            seed,
-            on_judge_failure=on_judge_failure,
+        is_listwise = ranking == "listwise"
+        self.run_judge = RunJudge(judge or JudgeChoice(), self.task, is_listwise=is_listwise)
+        self.judge = self.run_judge.judge
+        self.arena = build_arena(
+            ranking, self.judge, topology, presentation, concurrency, seed, on_judge_failure
         )
         self._loop: EventLoop | None = None
         self._session: RolloutSession | None = None
@@ -129,12 +129,8 @@ class ArenaCallback(Callback):
         self.run_judge.open(Path(trainer.default_root_dir))
         self._start(trainer, pl_module)
         if trainer.is_global_zero:
-            cost = self.arena.topology.cost(self.group_size)
-            print(
-                f"judge: {self.judge.name}\n"
-                f"each group of {self.group_size}: {cost.matches} matches, {cost.rounds} rounds",
-                flush=True,
-            )
+            cost = self.arena.describe(self.group_size)
+            print(f"judge: {self.judge.name}\neach group of {self.group_size}: {cost}", flush=True)
 
     def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._start(trainer, pl_module)  # a test's judges are the evaluation's

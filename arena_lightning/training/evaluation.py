@@ -31,7 +31,7 @@ from arena_lightning.training.comparison_report import (
     evaluation_line,
 )
 from arena_lightning.training.event_loop import EventLoop
-from arena_lightning.training.judge_choice import NOISE_FREE, JudgeChoice, RunJudge
+from arena_lightning.training.judge_choice import NOISE_FREE, JudgeChoice
 from arena_lightning.training.llm_agent import LLMAgent, outputs_of
 from arena_lightning.training.records import (
     prompt_to_record,
@@ -40,6 +40,7 @@ from arena_lightning.training.records import (
     trajectory_to_record,
     write_jsonl,
 )
+from arena_lightning.training.run_judge import RunJudge
 from arena_lightning.types import Prompt, Trajectory
 
 BASELINE_STREAM = "evaluation/baseline"

@@ -63,6 +63,37 @@ def test_fit_trains_on_an_llm_judges_verdicts(tiny_config, tmp_path):
     assert b"sk-not-to-be-written-down" not in written
 
 
+@pytest.mark.parametrize(
+    ("ranking", "calls_a_group"), [("pointwise", 3), ("pointwise_ranks", 3), ("listwise", 1)]
+)
+def test_baselines_by_scores_train_on_the_same_judge(tiny_config, tmp_path, ranking, calls_a_group):
+    with MisbehavingServer() as server:
+        config = tiny_config(
+            arena__init_args__judge=judge_at(server.url),
+            arena__init_args__ranking=ranking,
+            evaluation=None,
+            data__init_args__num_steps=1,
+        )
+        assert main(["fit", "--config", str(config)]) == 0
+        assert server.num_requests == 2 * calls_a_group
+    run_dir = tmp_path / "runs" / "001"
+    (row,) = metrics_of(run_dir)
+    assert float(row["arena/judge_calls"]) == 2 * calls_a_group
+    assert float(row["arena/failed_fraction"]) == 0
+    for line in (run_dir / "steps" / "step-000001.jsonl").read_text().splitlines():
+        group = json.loads(line)
+        assert group["matches"] == []
+        best, worst = (pick(group["scores"]) for pick in (max, min))
+        ordered = sorted(range(3), key=lambda i: group["scores"][i])
+        assert best == worst or group["advantages"][ordered[0]] < group["advantages"][ordered[-1]]
+
+
+def test_a_listwise_ranking_without_an_llm_is_refused(tiny_config, capsys):
+    config = tiny_config(arena__init_args__ranking="listwise")
+    assert main(["fit", "--config", str(config)]) == 2
+    assert "a listwise ranking must have an LLM judge" in capsys.readouterr().err
+
+
 def test_a_panel_of_two_trains_and_keeps_what_each_said(tiny_config, tmp_path):
     with MisbehavingServer(seed=0) as one, MisbehavingServer(seed=1) as other:
         members = [judge_at(server.url)["llm"] for server in (one, other)]
