@@ -6,9 +6,7 @@ the same table, however many workers it took and however often they died. It dra
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from arena_lightning.analysis.cells import Cell
 from arena_lightning.analysis.cost import CallCost, Latency, wall_clock_s
 from arena_lightning.analysis.fidelity import Estimate, paired_difference, summarise
 from arena_lightning.analysis.sweep import SweepPlan, cell_of
+from arena_lightning.analysis.verdict_batch import decider
 from arena_lightning.arena.topology import play
 from arena_lightning.errors import RecordError
 from arena_lightning.rng import generator_for
@@ -80,9 +79,7 @@ def cell_rows(
             "failed_fraction": float(played.failed.sum() / max(played.matches.sum(), 1)),
             "tokens": calls * call.tokens,
             "usd": calls * call.usd,
-            "step_s": _step_seconds(
-                replace(cell, source=""), concurrency, latency, groups_per_step, plan.seed
-            ),
+            "step_s": _step_seconds(cell, store, concurrency, latency, groups_per_step),
         }
         rows.append(row)
     return rows
@@ -111,25 +108,30 @@ def _columns(name: str, estimate: Estimate) -> Row:
     }
 
 
-@lru_cache(maxsize=4096)
 def _step_seconds(
-    cell: Cell, concurrency: int, latency: Latency, groups_per_step: int, seed: int
+    cell: Cell, store: CellStore, concurrency: int, latency: Latency, groups_per_step: int
 ) -> float:
-    """Return the wall-clock of a step of K groups, from the rounds of K groups under a perfect
-    judge: whoever the judge is, it costs the same time."""
+    """Return the wall-clock of a step of K groups.
+
+    Their own verdicts say how many rounds and calls the first K groups take: both depend on them,
+    in tournaments that end early, and where a rematch is not paid twice.
+    """
+    batch = store.batch(cell.source, cell.size)
+    rng = generator_for(store.seed, "sweep/clock", cell.size)
+    scores, opponents = batch.merged(cell.presentation, rng)
+    sizes = []
+    for group in range(min(groups_per_step, batch.num_groups)):
+        decide = decider(scores[group], opponents[group], cell.tie_margin)
+        sizes.append(_round_sizes(cell, rng.permutation(cell.size).tolist(), decide))
     per_match = 2 if cell.presentation == "both" else 1
-    rng = generator_for(seed, "sweep/clock", cell.size)
-    groups = []
-    for _ in range(groups_per_step):
-        order = rng.permutation(cell.size).tolist()
-        utilities = rng.standard_normal(cell.size).tolist()
-        groups.append([per_match * count for count in _round_sizes(cell, order, utilities)])
-    return wall_clock_s(groups, concurrency, latency, seed)
+    calls = [[per_match * count for count in rounds] for rounds in sizes]
+    return wall_clock_s(calls, concurrency, latency, store.seed)
 
 
-def _round_sizes(cell: Cell, order: Sequence[int], utilities: Sequence[float]) -> list[int]:
-    """Return the pairings of each round of one tournament under a perfect judge."""
+def _round_sizes(cell: Cell, order: Sequence[int], decide: Callable[[Pairing], Match]) -> list[int]:
+    """Return the pairs that each round of one tournament asks about for the first time."""
     sizes: list[int] = []
+    asked: set[frozenset[int]] = set()
 
     class Counting:
         def cost(self, size: int) -> Any:
@@ -140,17 +142,14 @@ def _round_sizes(cell: Cell, order: Sequence[int], utilities: Sequence[float]) -
             try:
                 pairings = next(inner)
                 while True:
-                    sizes.append(sum(type(entry) is Pairing for entry in pairings))
+                    pairs = {frozenset(entry) for entry in pairings if type(entry) is Pairing}
+                    sizes.append(len(pairs - asked))
+                    asked.update(pairs)
                     pairings = inner.send((yield pairings))
             except StopIteration as stop:
                 return stop.value
 
     topology = cell.build()
-
-    def decide(pairing: Pairing) -> Match:
-        first, second = utilities[pairing.first], utilities[pairing.second]
-        return Match(*pairing, first, second, "decided")
-
     play(Counting(), cell.size, decide, order)
     return sizes
 

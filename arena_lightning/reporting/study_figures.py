@@ -10,6 +10,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
@@ -78,23 +79,29 @@ def fidelity_against_cost(rows: Sequence[Row], source: str, sizes: Sequence[int]
         if ceilings:
             axis.axhline(ceilings[0], color="0.4", linestyle="--", linewidth=1)
         axis.set_xscale("log")
-        axis.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-        axis.xaxis.set_major_formatter(ScalarFormatter())
-        axis.xaxis.set_minor_formatter(NullFormatter())
+        _plain_ticks(axis.xaxis)
         axis.set_title(f"N = {size}")
         axis.set_xlabel("judge calls a group (both orders)")
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("Kendall's tau-b to round robin")
     handles, labels = axes[-1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    fitting = 3 if columns == 1 else 5
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=fitting, fontsize=8, frameon=False
+    )
     figure.suptitle(f"Fidelity against cost: {source}")
     return figure
 
 
 def heat_map(rows: Sequence[Row], sources: Sequence[str], value: str, title: str) -> Figure:
     """Draw a value for every topology and group size, one panel a source of verdicts."""
-    figure = Figure(figsize=(4.4 * len(sources) + 2.2, 7.6), layout="constrained")
-    axes = figure.subplots(1, len(sources), squeeze=False, sharey=True)[0]
+    columns = min(3, len(sources))
+    lines = -(-len(sources) // columns)
+    figure = Figure(figsize=(4.4 * columns + 2.2, 7.0 * lines + 0.6), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
+    for axis in axes[len(sources) :]:
+        axis.set_visible(False)
+    axes = axes[: len(sources)]
     topologies = list(dict.fromkeys(row["topology"] for row in rows))
     sizes = sorted({row["size"] for row in rows})
     spread = [row[value] for row in rows if not np.isnan(row.get(value, np.nan))] or [0.0, 1.0]
@@ -134,7 +141,9 @@ def critical_path(rows: Sequence[Row], source: str, groups_per_step: int) -> Fig
         axis.set_xlabel("group size N")
         axis.set_ylabel(name)
         axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter(ScalarFormatter())
         axis.set_yscale("log")
+        _plain_ticks(axis.yaxis)
         axis.grid(alpha=0.25)
     left.set_title("Critical path")
     right.set_title(f"Simulated wall-clock, {groups_per_step} groups a step")
@@ -162,6 +171,7 @@ def step_curves(rows: Sequence[Row], sources: Sequence[str], size: int) -> Figur
             axis.plot(counts, means, marker="o", color=colour, label=topology)
             axis.fill_between(counts, means - spreads, means + spreads, color=colour, alpha=0.12)
         axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter(ScalarFormatter())
         axis.set_title(f"{source}, N = {size}")
         axis.set_xlabel("groups a step K")
         axis.grid(alpha=0.25)
@@ -210,6 +220,13 @@ def effect_curves(
     axes[1].legend(fontsize=8, frameon=False)
     figure.suptitle(title)
     return figure
+
+
+def _plain_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis at 1, 2 and 5 with plain numbers."""
+    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def save(figure: Figure, path: Path) -> Path:

@@ -128,14 +128,15 @@ def comparison_lines(record: Mapping[str, Any]) -> list[str]:
         metrics = judge["metrics"]
         lines += [
             f"judge {judge['name']}",
-            f"  {'win rate':<24} {_counts_shown(judge['overall'])}",
-            f"  {'':<24} {judge['failed']} cases failed, "
+            f"  {'win rate':<28} {_counts_shown(judge['overall'])}",
+            f"  {'mean difference':<28} {_points_shown(judge['mean_difference'])}",
+            f"  {'':<28} {judge['failed']} cases failed, "
             f"{metrics['arena/flip_fraction'] or 0.0:.0%} of verdicts flip with the order, "
             f"{metrics['arena/judge_calls']:.0f} calls",
         ]
         for title in ("subtask", "dimension"):
             rates = judge[f"by_{title}"].items()
-            lines += [f"  {title + ' ' + name:<24} {_counts_shown(rate)}" for name, rate in rates]
+            lines += [f"  {title + ' ' + name:<28} {_counts_shown(rate)}" for name, rate in rates]
     if len(record["judges"]) > 1:
         lines.append(f"mean of {len(record['judges'])} judges: {_shown_record(record['mean'])}")
     return lines
@@ -144,6 +145,10 @@ def comparison_lines(record: Mapping[str, Any]) -> list[str]:
 def _counts_shown(rate: Mapping[str, Any]) -> str:
     decided = rate["wins"] + rate["losses"]
     return f"{_shown_record(rate):<26} of {decided} decided, {rate['ties']} tied"
+
+
+def _points_shown(points: float | None) -> str:
+    return "no case" if points is None else f"{points:+.2f} points"
 
 
 def _shown_record(rate: Mapping[str, Any]) -> str:

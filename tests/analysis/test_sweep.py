@@ -63,6 +63,24 @@ def test_a_finished_sweep_plays_nothing_again(tmp_path: Path):
     assert len(open_study(sweep.journal, plan).get_trials(deepcopy=False)) == num_trials
 
 
+def test_the_wall_clock_of_a_step_is_that_of_its_own_verdicts_rematches_free(
+    tmp_path: Path,
+):
+    """One call at a time, each of exactly one second: a step takes as long as it has calls."""
+    plan = plan_of(
+        sources={"clear": {"noise": 0.0}, "noise": {"noise": 50.0}},
+        sizes=(8,),
+        topologies=("round_robin", "early_stopping", "single_elimination"),
+    )
+    sweep = run(tmp_path, plan)
+    rows = cell_rows(plan, sweep.store(), CALL, 1, Latency(1.0, 1.0), 40)
+    for row in rows:
+        assert row["step_s"] == pytest.approx(40 * row["calls"], rel=0.05), row["topology"]
+    (clear,) = select(rows, source="clear", topology="early_stopping")
+    (noise,) = select(rows, source="noise", topology="early_stopping")
+    assert clear["step_s"] < noise["step_s"]
+
+
 KILLED = """
 import sys
 from pathlib import Path
