@@ -105,7 +105,14 @@ class ArenaCLI(LightningCLI):
         if trainer_config.get("logger") is None:
             trainer_config["logger"] = build_loggers(run_dir)
         trainer_config["enable_progress_bar"] = False
-        return self._instantiate_trainer(trainer_config, [*extra, ProgressLine()])
+        trainer = self._instantiate_trainer(trainer_config, [*extra, ProgressLine()])
+        if trainer.world_size > 1:
+            # Records, run folders, budgets and micro-batches are one process's so far.
+            raise ConfigError(
+                f"a run must have one process so far, got {trainer.world_size} (trainer.devices, "
+                "trainer.num_nodes, trainer.strategy). Set trainer.devices to 1."
+            )
+        return trainer
 
 
 class SaveConfig(SaveConfigCallback):

@@ -114,3 +114,10 @@ def test_queries_that_the_offline_rubric_cannot_judge_are_refused_at_once(
     code, error = run(tiny_config(data__init_args__prompts_file=str(path)), capsys)
     assert code == 2
     assert "LLM judge" in error
+
+
+def test_several_processes_are_refused_before_any_is_started(tiny_config, tmp_path, capsys):
+    config = tiny_config(trainer={"accelerator": "cpu", "devices": 2, "strategy": "ddp"})
+    assert main(["fit", "--config", str(config)]) == 2
+    assert "must have one process so far, got 2" in capsys.readouterr().err
+    assert not (tmp_path / "runs" / "001" / "steps").exists()
