@@ -1,7 +1,7 @@
-"""Free heap memory goes back to the system after each update.
+"""Free heap memory goes back to the system after each micro-batch.
 
-Micro-batches come in many shapes, and glibc keeps the holes they leave: a CPU run would grow
-from step to step.
+Micro-batches come in many shapes, and glibc keeps the holes they leave: a CPU run would grow from
+micro-batch to micro-batch, by half as much again as the largest of them needs.
 """
 
 import ctypes

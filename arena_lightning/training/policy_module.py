@@ -157,6 +157,8 @@ class PolicyModule(LightningModule):
         for micro_loss in micro_losses:
             loss, batch_stats = micro_loss()
             self.manual_backward(loss * world)
+            if self.device.type == "cpu":
+                give_back_memory()
             total += loss.detach().double().cpu()
             stats = batch_stats if stats is None else stats + batch_stats
         grad_norm = nn.utils.clip_grad_norm_(self.trained_parameters(), self.max_grad_norm)
