@@ -7,7 +7,6 @@ There is no barrier across groups. The only async code of this floor; it keeps n
 step to the next.
 """
 
-import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from arena_lightning.arena.call_slots import CallSlots, gather_or_cancel
+from arena_lightning.arena.call_slots import SlotsOfLoop, gather_or_cancel
 from arena_lightning.arena.options import require, require_choice
 from arena_lightning.arena.result import ArenaResult, JudgingLog
 from arena_lightning.arena.topology import Topology, check_order
@@ -109,7 +108,7 @@ class Arena:
         require(close_margin >= 0, self, "close_margin", "be at least 0 points")
         require(tie_margin >= 0, self, "tie_margin", "be at least 0 points")
         require(0 <= max_failed_fraction <= 1, self, "max_failed_fraction", "lie in 0-1")
-        self._slots: tuple[asyncio.AbstractEventLoop, CallSlots] | None = None
+        self._slots = SlotsOfLoop(concurrency)
 
     def describe(self, size: int) -> str:
         """Return what a group of `size` costs, for people."""
@@ -212,7 +211,7 @@ class Arena:
     async def _ask(self, memory: _Memory, first: int, second: int) -> JudgeCall:
         """Make one judge call. The one place where a `JudgeError` is caught."""
         group = memory.group
-        async with self._call_slots().slot(memory.rounds_left):
+        async with self._slots.slot(memory.rounds_left):
             try:
                 verdict = await self.judge.compare(
                     group.prompt, group.trajectories[first], group.trajectories[second]
@@ -228,13 +227,6 @@ class Arena:
                     raise
                 return JudgeCall(first, second, None, usage_of(error), str(error))
         return JudgeCall(first, second, verdict, verdict.usage)
-
-    def _call_slots(self) -> CallSlots:
-        """Return the bound on calls in flight of this event loop."""
-        loop = asyncio.get_running_loop()
-        if self._slots is None or self._slots[0] is not loop:
-            self._slots = (loop, CallSlots(self.concurrency))
-        return self._slots[1]
 
     def _outcome(self, pair: tuple[int, int], calls: list[JudgeCall]) -> Outcome:
         if pair[0] == pair[1]:

@@ -7,7 +7,7 @@ their end, so groups that lag behind would leave slots idle there. Nothing here 
 import asyncio
 import heapq
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 from typing import Any, TypeVar
 
@@ -67,6 +67,21 @@ class CallSlots:
             if not turn.done():
                 self._free -= 1
                 turn.set_result(None)
+
+
+class SlotsOfLoop:
+    """The same bound in whatever event loop it is asked for; one loop at a time."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._here: tuple[asyncio.AbstractEventLoop, CallSlots] | None = None
+
+    def slot(self, rounds_left: int) -> AbstractAsyncContextManager[None]:
+        """Hold a slot of the running loop; see `CallSlots.slot`."""
+        loop = asyncio.get_running_loop()
+        if self._here is None or self._here[0] is not loop:
+            self._here = (loop, CallSlots(self._size))
+        return self._here[1].slot(rounds_left)
 
 
 async def gather_or_cancel(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

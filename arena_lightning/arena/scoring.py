@@ -7,7 +7,6 @@ scores, `listwise` asks once for a whole group. A score that failed is no score:
 advantage zero and does not enter the others' mean.
 """
 
-import asyncio
 import math
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
@@ -17,7 +16,7 @@ from scipy.stats import rankdata
 
 from arena_lightning.arena.advantages import advantages_from_ranks, advantages_from_scores
 from arena_lightning.arena.arena import Arena, OnJudgeFailure, Presentation
-from arena_lightning.arena.call_slots import CallSlots, gather_or_cancel
+from arena_lightning.arena.call_slots import SlotsOfLoop, gather_or_cancel
 from arena_lightning.arena.options import require, require_choice
 from arena_lightning.arena.result import ArenaResult
 from arena_lightning.arena.topology import build_topology
@@ -77,7 +76,7 @@ class ScoringArena:
         require_choice(self, "on_judge_failure", OnJudgeFailure)
         require(concurrency >= 1, self, "concurrency", "be at least 1 call")
         require(0 <= max_failed_fraction <= 1, self, "max_failed_fraction", "lie in 0-1")
-        self._slots: tuple[asyncio.AbstractEventLoop, CallSlots] | None = None
+        self._slots = SlotsOfLoop(concurrency)
 
     def describe(self, size: int) -> str:
         """Return what a group costs, for people."""
@@ -100,7 +99,7 @@ class ScoringArena:
         return self._result(calls, len(group))
 
     async def _ask(self, group: Group, index: int) -> JudgeCall:
-        async with self._call_slots().slot(0):
+        async with self._slots.slot(0):
             try:
                 judged = await self.judge.score(group.prompt, group.trajectories[index])  # type: ignore[union-attr]
                 return self._call(index, judged, group)
@@ -111,7 +110,7 @@ class ScoringArena:
 
     async def _ask_once(self, group: Group, step: int, group_index: int) -> list[JudgeCall]:
         seed = seed_for(self.seed, "arena/listwise", step, group_index)
-        async with self._call_slots().slot(0):
+        async with self._slots.slot(0):
             try:
                 scores = await self.judge.score_group(group.prompt, group.trajectories, seed)  # type: ignore[union-attr]
                 return [self._call(index, judged, group) for index, judged in enumerate(scores)]
@@ -138,12 +137,6 @@ class ScoringArena:
             self.judge.name,
         )
         return JudgeCall(index, index, verdict, judged.usage)
-
-    def _call_slots(self) -> CallSlots:
-        loop = asyncio.get_running_loop()
-        if self._slots is None or self._slots[0] is not loop:
-            self._slots = (loop, CallSlots(self.concurrency))
-        return self._slots[1]
 
     def _result(self, calls: Sequence[JudgeCall], size: int) -> ArenaResult:
         scores = np.full(size, np.nan)
