@@ -118,8 +118,14 @@ class Asker:
         mine: list[_Tries] = []
 
         async def paid() -> LedgerEntry:
-            mine.append(await self._try(question))
-            return _entry(key, question, mine[0], self.client.model)
+            tries = _Tries()
+            try:
+                await self._try(question, tries)
+            except BaseException as error:
+                self._keep_cut_off(key, question, tries, error)
+                raise
+            mine.append(tries)
+            return _entry(key, question, tries, self.client.model)
 
         entry = await (self.ledger.answer(key, paid) if self.ledger else paid())
         usage = sum_usage(mine[0].usages) if mine else _CACHED
@@ -128,8 +134,18 @@ class Asker:
             raise failed(str(reason), usage) from (mine[0].error if mine else None)
         return Answer(_scores_from_file(question, entry), usage, entry.model, entry.raw_text)
 
-    async def _try(self, question: Question) -> _Tries:
-        tries = _Tries()
+    def _keep_cut_off(
+        self, key: str, question: Question, tries: _Tries, error: BaseException
+    ) -> None:
+        """Put on file what was sent before the end: a budget restored from it counts that too."""
+        billed = getattr(error, "usage", None)
+        if isinstance(billed, Usage):
+            tries.usages.append(billed)
+        entry = _entry(key, question, tries, self.client.model, status="cut_off")
+        if self.ledger is not None and entry.calls:
+            self.ledger.append(entry)
+
+    async def _try(self, question: Question, tries: _Tries) -> None:
         schema = schema_for(question.rubric, question.sides, question.with_analysis)
         messages = list(question.messages)
         for _ in range(1 + self.repair_attempts):
@@ -151,7 +167,6 @@ class Asker:
                     f"{reply.model}]"
                 )
                 messages = [*question.messages, *_repair(question, reply.text, str(error))]
-        return tries
 
 
 def _repair(question: Question, text: str, reason: str) -> list[dict[str, str]]:
@@ -164,7 +179,9 @@ def _repair(question: Question, text: str, reason: str) -> list[dict[str, str]]:
     ]
 
 
-def _entry(key: str, question: Question, tries: _Tries, model: str) -> LedgerEntry:
+def _entry(
+    key: str, question: Question, tries: _Tries, model: str, status: str | None = None
+) -> LedgerEntry:
     usage = sum_usage(tries.usages)
     contents = [digest(content) for content in question.contents]
     scores = {} if tries.scores is None else _scores_on_file(question, tries.scores)
@@ -178,7 +195,7 @@ def _entry(key: str, question: Question, tries: _Tries, model: str) -> LedgerEnt
         rubric_version=question.rubric.version,
         first_hash=contents[0] if len(contents) <= 2 else digest("".join(sorted(contents))),
         second_hash=contents[1] if len(contents) == 2 else "",
-        status="failed" if tries.scores is None else "verdict",
+        status=status or ("failed" if tries.scores is None else "verdict"),
         raw_text=tries.text,
         scores=scores,
         prompt_tokens=usage.prompt_tokens,

@@ -26,6 +26,7 @@ StructuredOutput = Literal["auto", "always", "never"]
 _LIMITS = Limits()
 _RETRY = RetryPolicy()
 _SECRET_PARAMS = ("api_key", "extra_headers", "headers", "token", "azure_ad_token")
+_NO_USAGE = Usage(calls=0)
 _OWN_PARAMS = ("model", "messages", "timeout", "num_retries", "max_retries", "stream", "n")
 
 
@@ -193,25 +194,35 @@ class JudgeClient:
             tools: what it may ask to call, in OpenAI's form.
 
         Raises:
-            JudgeError: no model gave a reply in time; `.usage` is what was billed all the same.
+            JudgeError: no model gave a reply in time.
             ConfigError: the key or the model is wrong: no question would ever be answered.
             BudgetSpentError: the budget is spent and says `stop`.
+            All of them, and a cancellation, say in `.usage` what was billed all the same.
         """
         question = Question.of(messages, schema, tools)
         tally = Tally()
         _ = self.routes  # litellm's import takes seconds, which are no fault of the service
         try:
+            reply = await self._ask_in_time(question, tally)
+        except BaseException as error:
+            # Cut off or refused, too: what was sent may be billed, and the books must know.
+            billed = getattr(error, "usage", _NO_USAGE)  # by a cheaper judge
+            error.usage = tally.usage(billed)  # type: ignore[attr-defined]
+            raise
+        self.latencies_s.append(reply.usage.latency_s)
+        return reply
+
+    async def _ask_in_time(self, question: Question, tally: Tally) -> Reply:
+        try:
             async with asyncio.timeout(self._time_left_s()):
-                reply = await self._ask_in_turn(question, tally)
+                return await self._ask_in_turn(question, tally)
         except TimeoutError:
             raise self._failure("it took longer than its deadline", tally) from None
         except BudgetSpentError:
             if self.cheaper is None or self.budget is None or self.budget.when_spent == "stop":
                 raise
-            cheap = await self.cheaper.complete(messages, schema, tools)
+            cheap = await self.cheaper.complete(question.messages, question.schema, question.tools)
             return replace(cheap, usage=tally.usage(cheap.usage))
-        self.latencies_s.append(reply.usage.latency_s)
-        return reply
 
     def _time_left_s(self) -> float:
         left_s = self.limits.call_deadline_s
@@ -248,12 +259,10 @@ class JudgeClient:
         raise self._failure("; ".join(faults), tally)
 
     def _failure(self, text: str, tally: Tally) -> JudgeError:
-        error = JudgeError(
+        return JudgeError(
             f"the judge must reply, got {text} ({self.model}, after {tally.calls} calls). See the "
             "limits and retries of the judge client, and its service."
         )
-        error.usage = tally.usage()  # type: ignore[attr-defined]
-        return error
 
 
 def _provider(model: str) -> str:

@@ -38,8 +38,9 @@ class LedgerEntry:
     second_hash: str
     """Of the trajectory shown second; "" when there is none."""
     status: str
-    """`verdict` (reused), `failed` (never reused), or `doubled`: a verdict that came after another
-    process's on the same question. It was paid and is kept, and never reused."""
+    """`verdict` (reused), or one that is paid, kept and never reused: `failed`; `cut_off`, when the
+    run ended while it was asked; `doubled`, a verdict that came after another process's on the
+    same question."""
     raw_text: str
     scores: Mapping[str, Any]
     """JSON. `compare`: {"first": float, "second": float, "dimensions_first": {name: float},
@@ -121,11 +122,20 @@ class Ledger:
                 f"({self.path}). Make both from one key function."
             )
         # No await between the answer and this line: a paid answer is always handed to the writer.
-        written: Future[LedgerEntry] = self._writer.submit(entry)
-        self._unwritten[key] = written
-        written.add_done_callback(lambda _: self._forget(key, written))
+        written = self.append(entry)
         # Shielded: who reads the ledger waits for it, even when this caller is cancelled.
         return await asyncio.shield(asyncio.wrap_future(written))
+
+    def append(self, entry: LedgerEntry) -> "Future[LedgerEntry]":
+        """Hand an entry to the writer without waiting; the future holds it once it is on disk.
+
+        Raises:
+            RecordError: the ledger is closed.
+        """
+        written: Future[LedgerEntry] = self._writer.submit(entry)
+        self._unwritten[entry.key] = written
+        written.add_done_callback(lambda _: self._forget(entry.key, written))
+        return written
 
     def _forget(self, key: str, written: Future[LedgerEntry]) -> None:
         if self._unwritten.get(key) is written:

@@ -4,6 +4,7 @@ The server's valid replies are a function of the question, so an oracle knows wh
 faults would have said.
 """
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -191,3 +192,35 @@ def test_the_llm_judge_endures_the_same_and_its_ledger_replays_the_run(ledger, t
     replay = rank(RecordedJudge(ledger, judge.key_of), 6, 4)
     assert [r.standings.matches for r in replay] == [r.standings.matches for r in clean]
     assert sum(result.usage.calls for result in replay) == 0
+
+
+def test_a_budget_restored_from_the_ledger_knows_every_call_of_questions_that_were_cut_off(ledger):
+    with MisbehavingServer(fault_fraction=0.5, faults=["500", "truncated_body"]) as server:
+        client = quick_client(server.url, budget=Budget(max_calls=40))
+        with pytest.raises(BudgetSpentError):
+            rank(LLMJudge(client, ledger=ledger), 4, 8)
+        assert server.num_requests == 40
+        assert client.budget is not None and client.budget.spent.calls == 40
+    statuses = [entry.status for entry in ledger.entries()]
+    assert "cut_off" in statuses and "verdict" in statuses
+    assert ledger.totals().calls == 40
+
+
+def test_a_question_cancelled_in_flight_is_on_file_as_paid_and_asked_again(ledger):
+    (group,) = groups_of(1, 2)
+    one, other = group.trajectories
+
+    async def impatient(judge):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(judge.compare(group.prompt, one, other), timeout=1.0)
+
+    with MisbehavingServer(fault_fraction=1.0, faults=["timeout"], hang_s=4.0) as server:
+        asyncio.run(impatient(LLMJudge(quick_client(server.url), ledger=ledger)))
+    (entry,) = ledger.entries()
+    assert (entry.status, entry.calls, entry.scores) == ("cut_off", 1, {})
+    assert entry.prompt_tokens > 0 and entry.completion_tokens == 1024  # the upper estimate
+    with MisbehavingServer() as server:
+        judge = LLMJudge(quick_client(server.url), ledger=ledger)
+        asyncio.run(judge.compare(group.prompt, one, other))
+        assert server.num_requests == 1
+    assert ledger.totals().calls == 2
