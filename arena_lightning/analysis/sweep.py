@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from arena_lightning.analysis.cells import Cell
+from arena_lightning.arena.ranking import RankingRule
 from arena_lightning.arena.topology import TOPOLOGIES
 from arena_lightning.errors import ConfigError, RecordError
 
@@ -61,6 +62,13 @@ class SweepPlan:
             raise ConfigError(
                 f"topologies must be among {', '.join(TOPOLOGIES)}, got {', '.join(unknown)} "
                 "(--topologies). Name those."
+            )
+        rules = ("own", *get_args(RankingRule))
+        odd = [rule for rule in self.rankings if rule not in rules]
+        if odd:
+            raise ConfigError(
+                f"ranking rules must be among {', '.join(rules)}, got {', '.join(odd)} "
+                "(--rankings). Name those."
             )
         small = [size for size in self.sizes if not 2 <= size <= 256]
         if small or not self.sizes:

@@ -92,6 +92,7 @@ def test_the_study_loads_neither_torch_nor_lightning(tmp_path):
     [
         (("--sizes", "1"), "group sizes must lie between 2 and 256"),
         (("--topologies", "ladder"), "must be among round_robin"),
+        (("--rankings", "own", "elo"), "must be among own, mean_score, bradley_terry"),
         (("--judges", "oracle"), "judges must be among cardinal"),
         (("--bank", "nothing.jsonl"), "a bank must be readable"),
         (("--price_model", "unheard-of"), "must have the judge's model"),
