@@ -153,10 +153,21 @@ def critical_path(rows: Sequence[Row], source: str, groups_per_step: int) -> Fig
 
 
 def step_curves(rows: Sequence[Row], sources: Sequence[str], size: int) -> Figure:
-    """Draw what K buys: the cosine of a whole step's advantages to round robin's, mean and sd."""
-    figure = Figure(figsize=(5.4 * len(sources), 5.0), layout="constrained")
-    axes = figure.subplots(1, len(sources), squeeze=False, sharey=True)[0]
-    for axis, source in zip(axes, sources, strict=True):
+    """Draw what K buys: the cosine of a whole step's advantages to round robin's, mean and sd.
+
+    A source without groups of `size` is shown at the largest size below that it has.
+    """
+    columns = min(3, len(sources))
+    lines = -(-len(sources) // columns)
+    figure = Figure(figsize=(5.0 * columns, 4.2 * lines), layout="constrained")
+    grid = figure.subplots(lines, columns, squeeze=False, sharey=True)
+    axes = grid.ravel()
+    for axis in axes[len(sources) :]:
+        axis.set_visible(False)
+    most = size
+    for axis, source in zip(axes, sources, strict=False):
+        known = {int(row["size"]) for row in select(rows, source=source)}
+        size = max((one for one in known if one <= most), default=min(known, default=most))
         for topology in PAPERS:
             here = sorted(
                 select(rows, source=source, topology=topology, size=size, presentation="both"),
@@ -175,7 +186,8 @@ def step_curves(rows: Sequence[Row], sources: Sequence[str], size: int) -> Figur
         axis.set_title(f"{source}, N = {size}")
         axis.set_xlabel("groups a step K")
         axis.grid(alpha=0.25)
-    axes[0].set_ylabel("cosine to round robin's advantages (band: sd over steps)")
+    for line in grid:
+        line[0].set_ylabel("cosine to round robin's (band: sd)")
     axes[0].legend(fontsize=8, frameon=False)
     return figure
 
