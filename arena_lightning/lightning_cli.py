@@ -5,6 +5,7 @@ A run never overwrites another: each gets the next numbered folder below `run_di
 resolved configuration is written into the folder before anything expensive starts.
 """
 
+import logging
 import sys
 import warnings
 from pathlib import Path
@@ -29,6 +30,8 @@ HARMLESS_WARNINGS = (
     ".*ModelCheckpoint with manual optimization",
     ".*does not have many workers",
 )
+NOTICES = ("💡 Tip", "GPU available: False", "TPU available: False", "`Trainer.fit` stopped")
+"""How Lightning's notices begin that tell a user of a run nothing."""
 
 
 class ArenaCLI(LightningCLI):
@@ -183,10 +186,16 @@ def _require_test_sections(config: Any) -> None:
             )
 
 
+def _is_worth_reading(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith(NOTICES)
+
+
 def run_cli(arguments: list[str]) -> None:
     """Parse, build and run."""
     for harmless in HARMLESS_WARNINGS:
         warnings.filterwarnings("ignore", message=harmless)
+    for name in ("lightning.pytorch.utilities.rank_zero", "lightning.fabric.utilities.rank_zero"):
+        logging.getLogger(name).addFilter(_is_worth_reading)
     sys.argv = [sys.argv[0]]  # LightningCLI warns when it gets arguments twice
     ArenaCLI(
         LightningModule,

@@ -45,3 +45,5 @@ class WandbMirror(WandbLogger):
             offline=offline,
             **kwargs,
         )
+        # Lightning passes it on though W&B has dropped it, and W&B warns.
+        self._wandb_init.pop("anonymous", None)

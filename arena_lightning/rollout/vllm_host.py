@@ -47,12 +47,13 @@ def prepare_vllm(on_cpu: bool) -> None:
         return
     # Pinned threads would pin the trainer too, which shares this process.
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    for name in ("torch._dynamo", "vllm.triton_utils.importing"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     from vllm.platforms import current_platform
 
     # Inductor needs a C++ compiler, takes long, and its probe of the CPU can hang below vLLM's
     # preloaded libraries; all that it would compile here is two small functions of the sampler.
     current_platform.simple_compile_backend = "eager"
-    logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
 
 
 def repack_tied_head(model: nn.Module) -> None:
